@@ -1,0 +1,76 @@
+"""Typed emissions: what a role may say to the house, the receipts it gets, and the boundary that reads them.
+
+Floor 0: this package imports pydantic and the standard library, nothing of ours.
+"""
+
+from emissions.base import Emission, emission_stamp, stamp
+from emissions.control import EscalationRequest, SpawnRequest
+from emissions.errors import OrchestratorError
+from emissions.findings import AnalysisResult, Conflict, Diagnosis, Finding, Gap, Synthesis
+from emissions.judgements import (
+    ComplexityScore,
+    ComplianceVerdict,
+    Objection,
+    Proposal,
+    Recommendation,
+    RiskAssessment,
+    Verdict,
+)
+from emissions.plans import DesignSpec, ExecutionPlan, TaskAssignment
+from emissions.receipts import Accepted, Receipt, Refused, RefusalReason
+from emissions.registry import (
+    EMISSIONS,
+    UnknownEmissionError,
+    emission_type,
+    json_schema,
+    kind_of,
+    tag,
+)
+from emissions.values import Compliance, OutcomeStatus, Route, Severity, Urgency, VerdictValue
+from emissions.work import ArtifactProduced, Document, OperationOutcome, Postmortem, VerificationResult
+
+__all__ = [
+    "EMISSIONS",
+    "Accepted",
+    "AnalysisResult",
+    "ArtifactProduced",
+    "ComplexityScore",
+    "Compliance",
+    "ComplianceVerdict",
+    "Conflict",
+    "DesignSpec",
+    "Diagnosis",
+    "Document",
+    "Emission",
+    "EscalationRequest",
+    "ExecutionPlan",
+    "Finding",
+    "Gap",
+    "Objection",
+    "OperationOutcome",
+    "OrchestratorError",
+    "OutcomeStatus",
+    "Postmortem",
+    "Proposal",
+    "Receipt",
+    "Recommendation",
+    "RefusalReason",
+    "Refused",
+    "RiskAssessment",
+    "Route",
+    "Severity",
+    "SpawnRequest",
+    "Synthesis",
+    "TaskAssignment",
+    "UnknownEmissionError",
+    "Urgency",
+    "Verdict",
+    "VerdictValue",
+    "VerificationResult",
+    "emission_stamp",
+    "emission_type",
+    "json_schema",
+    "kind_of",
+    "stamp",
+    "tag",
+]
