@@ -7,8 +7,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Wall time says nothing about our code on a busy machine: no deadline. In CI the examples are the same each time, so
-# that a red build means a change and not a lucky draw; at a desk they are new each time.
+# Wall time says nothing about our code on a busy machine: no deadline. In CI the examples are the same each
+# time, so that a red build means a change and not a lucky draw; at a desk they are new each time.
 settings.register_profile(
     "ci",
     deadline=None,
