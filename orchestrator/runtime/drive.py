@@ -1,0 +1,366 @@
+"""Drives the coroutine of a role's body step by step, each step inside the node's own context.
+
+A worker uses it like this::
+
+    with CancelScope() as scope:                         # the worker's scope, or one per attempt
+        first = start(coro, context)                     # no await: most of a body that never suspends
+        if isinstance(first, Suspended):
+            outcome = await resume(first, scope=scope, grace=5.0)
+        else:
+            outcome = first
+
+Neither function raises what the body raises: the outcome is a value, and a worker does this with it.
+
+* `Returned`, `Raised`: settle the attempt. A cancellation may have arrived at the same instant or been
+  swallowed once: whoever needs to know looks at ``scope.cancel_called`` (or at its own mark), never at
+  the outcome alone.
+* `Raised` with ``stray``: the body raised the event loop's cancellation although nobody cancelled it from
+  outside (``asyncio.current_task().cancel()`` does that). It is a failure of the body. The host task may
+  carry a request for cancellation of its own now, so the worker returns from its task, normally, and is
+  replaced.
+* `Cancelled`: ``scope``, or a scope around it, is cancelled, and stays so. Settle without an await, or in
+  a shielded scope; then leave ``scope`` and return. Re-raising ``outcome.error`` is allowed and is never
+  needed: both event loops keep their books when a scope is left, not when the exception passes.
+
+What is delivered after a cancellation from outside:
+
+1. The first cancellation goes straight into the body.
+2. A body that neither ends nor shields itself is not interrupted again for 50 ms, then for 100 ms, and so
+   on up to 1 s: a swallowed cancellation does not spin the loop, and a short clean-up may wait for
+   something. A clean-up in a shielded scope or in the exit of a task group is not disturbed at all. Time
+   is the event loop's monotonic clock, so virtual clocks work.
+3. ``grace`` seconds after the first delivery GeneratorExit is thrown into the body instead, what it waits
+   for is given up, and the outcome is ``Cancelled(ignored=True)``. A body that survives even that is left
+   behind suspended and never runs again. Whatever a body gives after its grace is not a result.
+
+Cancellations that the body makes itself (``move_on_after`` and task groups inside it, ``asyncio.timeout``)
+are not touched: they arrive when and as often as they would without us.
+
+What cannot be freed, and keeps its worker for as long as it lasts:
+
+* a body that shields itself for ever, or whose wait cannot be interrupted (a thread, on trio);
+* a body that leaves a task group, of its own or of a library, whose tasks swallow the cancellation. The
+  group's tasks do not run under this driver: they are not throttled either, nor is a task that the body
+  made with ``asyncio.create_task`` and waits for;
+* a body that swallows everything, GeneratorExit included, inside a ``with`` or ``async with`` block: were
+  it left, its open scope would take the worker's place in the stack of scopes. It is asked again once
+  a second;
+* a body that never awaits: it stops the loop itself.
+"""
+
+import gc
+import types
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context
+from math import inf
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from anyio import CancelScope, current_effective_deadline, current_time, get_cancelled_exc_class, sleep
+
+T = TypeVar("T")
+
+# Seconds between two deliveries of the same cancellation: the first pause, doubled up to the longest.
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 1.0
+
+# A body may yield to the loop this often between two deliveries before it is slowed down to one step per
+# _SLOW_STEP: anyio's own `checkpoint_if_cancelled` spins until the cancellation arrives.
+_FREE_YIELDS: Final = 32
+_SLOW_STEP: Final = 0.01
+
+# How often a body is thrown out, in turns with GeneratorExit and the cancellation, before it is left.
+_EXPULSIONS: Final = 6
+
+_EXITS: Final = frozenset({"__exit__", "__aexit__"})
+
+# Bodies that survived every GeneratorExit. Dropping the last reference would run their code once more, at
+# any moment and on any thread, so they are kept.
+_left: list[Coroutine[Any, Any, Any]] = []
+
+
+class Returned(msgspec.Struct, frozen=True, gc=False):
+    """The body returned.
+
+    Attributes:
+        value: what it returned, as it is.
+    """
+
+    value: Any
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """The body failed: with any BaseException, SystemExit, KeyboardInterrupt and GeneratorExit included.
+
+    Attributes:
+        error: the exception; its traceback begins at the body.
+        stray: it is the event loop's cancellation, and nobody cancelled the body from outside. The worker
+            must return from its task and be replaced.
+    """
+
+    error: BaseException
+    stray: bool = False
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """The body was cancelled from outside and ended, or outlived its grace.
+
+    Attributes:
+        ignored: the body went on for longer than the grace (fact CancelIgnored).
+        error: what the body raised at its end: the event loop's cancellation if it obeyed, None if it was
+            left or returned after its grace.
+    """
+
+    ignored: bool
+    error: BaseException | None = None
+
+
+class Suspended(msgspec.Struct, frozen=True):
+    """A body that awaits something: hand it to `resume` before the task awaits anything else.
+
+    Attributes:
+        coro: the body.
+        context: the node's context.
+        trap: what the body wants from the event loop; private to the event loop.
+    """
+
+    coro: Coroutine[Any, Any, Any]
+    context: Context
+    trap: Any
+
+
+Outcome: TypeAlias = Returned | Raised | Cancelled
+
+
+def start(coro: Coroutine[Any, Any, Any], context: Context) -> Returned | Raised | Suspended:
+    """Run a body to its end or to its first suspension, without an await of our own.
+
+    Args:
+        coro: a coroutine that has not started.
+        context: the node's own copy; nobody else may be inside it.
+
+    Returns:
+        `Returned` or `Raised` if the body has ended, `Suspended` if it awaits something.
+    """
+    try:
+        trap = context.run(coro.send, None)
+    except StopIteration as stop:
+        return Returned(stop.value)
+    except BaseException as error:  # noqa: BLE001 - the outcome is a value
+        return Raised(_trimmed(error), _only_cancellation(error))
+    return Suspended(coro, context, trap)
+
+
+async def drive(
+    coro: Coroutine[Any, Any, Any], context: Context, *, scope: CancelScope, grace: float
+) -> Outcome:
+    """Run a body to its end: `start`, then `resume` if it suspends.
+
+    Args:
+        coro: a coroutine that has not started.
+        context: the node's own copy; nobody else may be inside it.
+        scope: the innermost scope around this call: the worker's, or one for this attempt.
+        grace: seconds from the first delivery of a cancellation to giving the body up.
+    """
+    first = start(coro, context)
+    if isinstance(first, Suspended):
+        return await resume(first, scope=scope, grace=grace)
+    return first
+
+
+@types.coroutine
+def resume(
+    suspended: Suspended, *, scope: CancelScope, grace: float
+) -> Generator[Any, Any, Outcome]:
+    """Run a suspended body to its end, or to the end of its grace.
+
+    Args:
+        suspended: what `start` returned in this very task.
+        scope: the innermost scope around this call. After a delivery its shield is raised and lowered
+            again within one step, to learn whether a scope around it was cancelled.
+        grace: seconds from the first delivery of a cancellation to giving the body up; may be infinite.
+
+    Returns:
+        The outcome; nothing that the body raises comes out.
+    """
+    coro, context, trap = suspended.coro, suspended.context, suspended.trap
+    step: Callable[[Any], Any]
+    while True:
+        step = coro.send
+        try:
+            argument = yield trap
+        except GeneratorExit:
+            context.run(coro.close)
+            raise
+        except BaseException as thrown:  # noqa: BLE001 - it belongs to the body
+            step, argument = coro.throw, thrown
+        if argument is not None and _is_cancellation(argument) and _from_outside(scope):
+            return (yield from _Farewell(coro, context, grace).run(step, argument))
+        try:
+            trap = context.run(step, argument)
+        except StopIteration as stop:
+            return Returned(stop.value)
+        except BaseException as error:  # noqa: BLE001 - the outcome is a value
+            return _failure(error)
+
+
+class _Farewell:
+    """The rest of a body's life, from the first cancellation that came from outside."""
+
+    __slots__ = ("context", "coro", "expulsions", "give_up", "next_at", "outcome", "pause", "trap", "yields")
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], context: Context, grace: float) -> None:
+        now = current_time()
+        self.coro = coro
+        self.context = context
+        self.give_up = now + grace
+        self.pause = FIRST_PAUSE
+        self.next_at = now + FIRST_PAUSE
+        self.expulsions = 0
+        self.yields = 0
+        self.trap: Any = None
+        self.outcome: Outcome | None = None
+
+    def run(self, step: Callable[[Any], Any], argument: object) -> Generator[Any, Any, Outcome]:
+        """Deliver the first cancellation and stay with the body until it is over."""
+        self._advance(step, argument)
+        while self.outcome is None:
+            if current_effective_deadline() != -inf:
+                # Nothing would be delivered: the body has shielded itself, and times itself.
+                self._advance(*(yield from self._wait(None)))
+            elif current_time() < self.give_up:
+                yield from self._bear()
+            else:
+                yield from self._expel()
+        return self.outcome
+
+    def _advance(self, step: Callable[[Any], Any], argument: object) -> None:
+        try:
+            self.trap = self.context.run(step, argument)
+        except StopIteration as stop:
+            late = current_time() >= self.give_up
+            self.outcome = Cancelled(ignored=True) if late else Returned(stop.value)
+        except BaseException as error:  # noqa: BLE001 - the outcome is a value
+            late = current_time() >= self.give_up
+            self.outcome = Cancelled(ignored=True, error=_trimmed(error)) if late else _failure(error)
+
+    def _wait(
+        self, window: CancelScope | None
+    ) -> Generator[Any, Any, tuple[Callable[[Any], Any], Any]]:
+        """Pass the body's trap to the loop, inside the window if there is one; give what came back.
+
+        The window is open only while the body is suspended, so it never gets between the body's own scopes.
+        """
+        if window is not None:
+            window.__enter__()
+        try:
+            back = self.coro.send, (yield self.trap)
+        except GeneratorExit:
+            self.context.run(self.coro.close)
+            raise
+        except BaseException as thrown:  # noqa: BLE001 - it belongs to the body
+            back = self.coro.throw, thrown
+        if window is not None:
+            window.__exit__(None, None, None)
+        return back
+
+    def _bear(self) -> Generator[Any, Any, None]:
+        """Let the body wait for something until the next delivery is due, or its grace is over."""
+        due = min(self.next_at, self.give_up)
+        if self.trap is None or isinstance(self.trap, type):
+            yield from self._slow_down(due)
+        window = CancelScope(shield=True, deadline=due)
+        step, argument = yield from self._wait(window)
+        if window.cancel_called and _is_cancellation(argument):
+            self.yields = 0
+            now = current_time()
+            if now >= self.give_up:
+                step, argument = self.coro.throw, GeneratorExit()
+            else:
+                self.pause = min(self.pause * 2, LONGEST_PAUSE)
+                self.next_at = now + self.pause
+        self._advance(step, argument)
+
+    def _slow_down(self, due: float) -> Generator[Any, Any, None]:
+        """Delay a body that only yields; nobody else can wake it, so it may be resumed late."""
+        self.yields += 1
+        if self.yields > _FREE_YIELDS:
+            with CancelScope(shield=True):  # noqa: ASYNC100 - it awaits, in generator form
+                yield from sleep(min(_SLOW_STEP, max(0.0, due - current_time()))).__await__()
+
+    def _expel(self) -> Generator[Any, Any, None]:
+        """Give up what the body waits for and throw it out; leave it if it survives."""
+        self.expulsions += 1
+        stubborn = self.expulsions > _EXPULSIONS
+        stays = stubborn and _holds_open(self.coro)
+        due = current_time() + LONGEST_PAUSE if stays else -inf
+        step, argument = yield from self._wait(CancelScope(shield=True, deadline=due))
+        if stubborn and not stays:
+            _left.append(self.coro)
+            self.outcome = Cancelled(ignored=True)
+            return
+        if self.expulsions % 2 == 0 and _is_cancellation(argument):
+            # In turns: an `__aexit__` on its way out needs the cancellation, not another GeneratorExit.
+            step, argument = self.coro.throw, GeneratorExit()
+        self._advance(step, argument)
+
+
+def _is_cancellation(argument: object) -> bool:
+    """Tell a cancellation in what the loop sends: thrown (asyncio) or boxed in an outcome (trio)."""
+    kind = get_cancelled_exc_class()
+    return isinstance(argument, kind) or isinstance(getattr(argument, "error", None), kind)
+
+
+def _from_outside(scope: CancelScope) -> bool:
+    """Tell a cancellation of the scope, or of one around it, from one that the body made itself."""
+    if scope.cancel_called:
+        return True
+    if scope.shield or current_effective_deadline() != -inf:
+        return False
+    scope.shield = True
+    try:
+        return current_effective_deadline() != -inf
+    finally:
+        scope.shield = False
+
+
+def _failure(error: BaseException) -> Outcome:
+    """Judge what a body raised, when its own scopes are gone and only those around it are left."""
+    if not _only_cancellation(error):
+        return Raised(_trimmed(error))
+    if current_effective_deadline() == -inf:
+        return Cancelled(ignored=False, error=_trimmed(error))
+    return Raised(_trimmed(error), stray=True)
+
+
+def _only_cancellation(error: BaseException) -> bool:
+    if isinstance(error, Exception):
+        return False
+    kind = get_cancelled_exc_class()
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(kind)[1] is None
+    return isinstance(error, kind)
+
+
+def _trimmed(error: BaseException) -> BaseException:
+    """Drop our own frame from the traceback: it would keep the body's frames alive in a cycle."""
+    trace = error.__traceback__
+    if trace is not None and trace.tb_next is not None:
+        return error.with_traceback(trace.tb_next)
+    return error
+
+
+def _holds_open(coro: object) -> bool:
+    """Whether a suspended coroutine is inside a `with` or `async with` block, at any depth of its awaits.
+
+    An open block keeps its exit method on the frame's stack, where only the collector's view shows it.
+    """
+    frame: object | None = coro
+    while frame is not None:
+        code = getattr(frame, "cr_code", None) or getattr(frame, "gi_code", None)
+        if getattr(code, "co_name", None) in _EXITS:
+            return True
+        if any(getattr(held, "__name__", None) in _EXITS for held in gc.get_referents(frame)):
+            return True
+        frame = getattr(frame, "cr_await", None) or getattr(frame, "gi_yieldfrom", None)
+    return False
