@@ -104,6 +104,7 @@ def test_text_is_utf8():
 
 
 OPENERS = {"open", "read_text", "write_text", "open_file", "NamedTemporaryFile", "TemporaryFile", "fdopen"}
+CHILDREN = {"run", "Popen", "check_output", "check_call", "getoutput", "run_process", "open_process"}
 BINARY_MODULES = {"os", "tarfile", "zipfile", "webbrowser", "wave", "shelve", "dbm"}
 
 
@@ -129,8 +130,9 @@ def opens_text_blindly(call: ast.Call) -> bool:
 
 def decodes_blindly(call: ast.Call) -> bool:
     """Whether a call asks a child process for text and leaves its encoding to the machine."""
+    called = ast.unparse(call.func).rpartition(".")[2]
     given = {keyword.arg for keyword in call.keywords}
-    return bool(given & {"text", "universal_newlines"}) and "encoding" not in given
+    return called in CHILDREN and bool(given & {"text", "universal_newlines"}) and "encoding" not in given
 
 
 def test_every_open_names_its_encoding():
@@ -163,6 +165,7 @@ def test_every_open_names_its_encoding():
         ("tempfile.NamedTemporaryFile()", False),
         ("tempfile.NamedTemporaryFile('w')", True),
         ("subprocess.run(c, text=True)", True),
+        ("Problem(text=True)", False),
         ("subprocess.run(c, text=True, encoding='utf-8')", False),
     ],
 )
