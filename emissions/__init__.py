@@ -6,6 +6,7 @@ Floor 0: this package imports pydantic and the standard library, nothing of ours
 from emissions.base import Emission, emission_stamp, stamp
 from emissions.control import EscalationRequest, SpawnRequest
 from emissions.errors import OrchestratorError
+from emissions.extract import extract_json
 from emissions.findings import AnalysisResult, Conflict, Diagnosis, Finding, Gap, Synthesis
 from emissions.judgements import (
     ComplexityScore,
@@ -16,8 +17,9 @@ from emissions.judgements import (
     RiskAssessment,
     Verdict,
 )
+from emissions.parse import Malformed, parse_mapping, parse_text
 from emissions.plans import DesignSpec, ExecutionPlan, TaskAssignment
-from emissions.receipts import Accepted, Receipt, Refused, RefusalReason
+from emissions.receipts import Accepted, Receipt, RefusalReason, Refused
 from emissions.registry import (
     EMISSIONS,
     UnknownEmissionError,
@@ -46,6 +48,7 @@ __all__ = [
     "ExecutionPlan",
     "Finding",
     "Gap",
+    "Malformed",
     "Objection",
     "OperationOutcome",
     "OrchestratorError",
@@ -69,8 +72,11 @@ __all__ = [
     "VerificationResult",
     "emission_stamp",
     "emission_type",
+    "extract_json",
     "json_schema",
     "kind_of",
+    "parse_mapping",
+    "parse_text",
     "stamp",
     "tag",
 ]

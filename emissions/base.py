@@ -18,7 +18,7 @@ class Emission(BaseModel):
         pydantic.ValidationError: a field is missing, unknown or does not hold what its type says.
     """
 
-    # One slot beside the fields: it costs nothing when unset, and equality, dumps, copies and pickles never see it.
+    # One slot beside the fields: unset it costs nothing; equality, dumps, copies and pickles never see it.
     __slots__ = ("_stamp",)
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -27,7 +27,7 @@ class Emission(BaseModel):
     """Raised when a field's meaning changes; a reader refuses a newer version by name."""
 
     emission_kind: ClassVar[str] = "Emission"
-    """The name of this type on the bus and in the journal: the class name. (`kind` is a field of ArtifactProduced.)"""
+    """The type's name on the bus and in the journal. (Not `kind`: that is a field of ArtifactProduced.)"""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

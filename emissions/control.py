@@ -2,7 +2,6 @@
 
 from typing import Final, cast
 
-
 from emissions.base import Emission
 from emissions.values import (
     EMPTY,
@@ -41,7 +40,7 @@ class EscalationRequest(Emission):
     @property
     def effective_route(self) -> Route:
         """The route that was asked for, or the one that the urgency stands for."""
-        return self.route if self.route is not None else _ROUTES[self.urgency]
+        return self.route or _ROUTES[self.urgency]
 
 
 class SpawnRequest(Emission):

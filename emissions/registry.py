@@ -70,10 +70,14 @@ def tag(type_: type[Emission]) -> str:
 
 def names_of(types: Mapping[str, type[Emission]]) -> dict[str, type[Emission]]:
     """Return every name, class name and tag, under which these types are found."""
+    return _NAMES if types is EMISSIONS else _named(types)
+
+
+def _named(types: Mapping[str, type[Emission]]) -> dict[str, type[Emission]]:
     return {**{tag(type_): type_ for type_ in types.values()}, **types}
 
 
-_NAMES: Final = names_of(EMISSIONS)
+_NAMES: Final = _named(EMISSIONS)
 
 
 def nearest_kind(name: str, types: Mapping[str, type[Emission]] = EMISSIONS) -> str | None:
@@ -95,8 +99,7 @@ def emission_type(name: str) -> type[Emission]:
     except KeyError:
         near = nearest_kind(name)
         hint = f"did you mean {near}?" if near else "`callboard emissions` lists them"
-        msg = f"no emission is called {name[:100]!r}; {hint}"
-        raise UnknownEmissionError(msg) from None
+        raise UnknownEmissionError(f"no emission is called {name[:100]!r}; {hint}") from None
 
 
 def json_schema(type_: type[Emission]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class Choice(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
-        # Only ASCII is folded: upper() turns some foreign letters into ASCII ones, and a look-alike is not a member.
+        # Only ASCII is folded: upper() turns some foreign letters into ASCII, and a look-alike is no member.
         if not isinstance(value, str) or not value.isascii():
             return None
         return {_fold(member): member for member in cls}.get(_fold(value))
@@ -81,11 +81,17 @@ class Route(Choice):
 
 
 def _ordered(value: object) -> object:
-    """Refuse sets and iterators: their order is not the author's, and the journal would differ from run to run."""
+    """Refuse sets and iterators: their order is not the author's, and two runs would differ."""
     if isinstance(value, (list, tuple)):
         return value
-    msg = f"expected a list, got {type(value).__name__}"
-    raise ValueError(msg)
+    raise ValueError(f"expected a list, got {type(value).__name__}")
+
+
+def _exact(value: object) -> object:
+    """Refuse the integers that a record cannot hold; as floats they would change silently."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("integers go to 2**63")
+    return value
 
 
 # The length bound also refuses text that cannot be written as UTF-8 (unpaired surrogates).
@@ -93,21 +99,23 @@ Text = Annotated[str, Field(max_length=1_000_000)]
 Flag = Annotated[bool, Field(strict=True)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 """A number from 0 to 1."""
-Number = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(strict=True)]
+Number = Annotated[
+    Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True)], BeforeValidator(_exact)
+]
 JsonObject = dict[str, JsonValue]
 SpawnVerb = Literal["operate", "chat", "communicate", "ReAct"]
 
-# A field is validated on the way in, so what may be given is wider than what is read: a plain "REJECT" becomes a
-# VerdictValue, a list becomes a tuple. Type checkers are told so by a descriptor; at run time it is the plain type.
+# A field is validated on the way in, so what may be given is wider than what is read: a plain "REJECT"
+# becomes a VerdictValue, a list a tuple. A descriptor tells type checkers so; at run time it is the type.
 if TYPE_CHECKING:
-    Read = TypeVar("Read", covariant=True)
-    Given = TypeVar("Given", contravariant=True)
+    Read_co = TypeVar("Read_co", covariant=True)
+    Given_contra = TypeVar("Given_contra", contravariant=True)
 
-    class Takes(Generic[Read, Given]):
+    class Takes(Generic[Read_co, Given_contra]):
         """Read as the one, given as the other."""
 
-        def __get__(self, instance: object, owner: Any = None) -> Read: ...
-        def __set__(self, instance: object, value: Given) -> None: ...
+        def __get__(self, instance: object, owner: Any = None) -> Read_co: ...
+        def __set__(self, instance: object, value: Given_contra) -> None: ...
 
     Texts = Takes[tuple[str, ...], Sequence[str]]
     Sources = Takes[tuple[str, ...], Sequence[str]]
@@ -135,7 +143,7 @@ else:
     UrgencyField = Urgency
     RouteField = Route | None
 
-# Defaults of fields that read as something else than they are given: untyped, so that both readings accept them.
+# Defaults of fields that read as something else than they are given: untyped, so that both sides accept them.
 NONE: Any = None
 EMPTY: Any = ()
 OBJECT: Any = Field(default_factory=dict)
