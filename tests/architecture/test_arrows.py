@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.architecture.tree import ROOT, Source, product, report
+from tests.architecture.tree import ROOT, Source, product, report, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,23 +161,7 @@ def test_top_level_is_fixed():
         *("pyproject.toml", "constraints.txt", "Makefile", ".gitignore", ".npmrc"),
         *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
     }
-    ignored = {".git", ".callboard", "dist", "build", "node_modules"}
-    caches = (
-        ".venv",
-        ".pytest_cache",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".hypothesis",
-        ".import_linter",
-        ".coverage",
-    )
-    strange = [
-        path.name
-        for path in ROOT.iterdir()
-        if path.name not in known | ignored
-        and not path.name.startswith(caches)
-        and path.name != "__pycache__"
-    ]
+    strange = sorted({path.relative_to(ROOT).parts[0] for path in tracked()} - known)
     assert not strange, report(strange)
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.architecture.tree import ROOT, examples, product, report
+from tests.architecture.tree import ROOT, examples, product, report, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 TEXT = {
     *(
@@ -56,13 +53,6 @@ FORBIDDEN = {
         r"[abps]-[0-9A-Za-z-]{20,})"
     ),
 }
-
-
-def tracked() -> list[Path]:
-    if not (ROOT / ".git").exists() or not shutil.which("git"):
-        pytest.skip("not a git checkout: nothing says which files are committed")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    return [path for name in listed.decode().split("\0") if name and (path := ROOT / name).is_file()]
 
 
 def texts() -> Iterator[tuple[str, bytes]]:

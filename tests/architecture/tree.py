@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +70,14 @@ def examples() -> tuple[Source, ...]:
     """Every Python file of the examples, but for the samples that are bad on purpose."""
     files = sorted((ROOT / "docs" / "examples").rglob("*.py"))
     return tuple(parse(path) for path in files if "samples" not in path.parts)
+
+
+def tracked() -> list[Path]:
+    """Every committed file that is there. Skips the test where nothing says which these are."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("not a git checkout: nothing says which files are committed")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    return [path for name in listed.decode().split("\0") if name and (path := ROOT / name).is_file()]
 
 
 def report(faults: list[str]) -> str:
