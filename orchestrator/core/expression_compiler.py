@@ -67,80 +67,82 @@ class Compiler:
         try:
             body = ast.parse(line, mode="eval").body
         except SyntaxError as error:
-            raise ExpressionError("this is not one complete expression", text=self.text, column=max(error.offset or 1, 1)) from None
+            raise ExpressionError(
+                "this is not one complete expression", text=self.text, column=max(error.offset or 1, 1)
+            ) from None
         except (ValueError, MemoryError, RecursionError):
             raise ExpressionError("this cannot be read as an expression", text=self.text) from None
-        evaluate, kind = self.visit(body)
+        evaluate, kind = self._visit(body)
         return evaluate, tuple(self.paths), kind
 
-    def column(self, node: ast.expr) -> int:
+    def _column(self, node: ast.expr) -> int:
         return len(self.text.encode()[: node.col_offset].decode(errors="ignore")) + 1
 
-    def refuse(self, node: ast.expr, message: str) -> NoReturn:
-        raise ExpressionError(message, text=self.text, column=self.column(node))
+    def _refuse(self, node: ast.expr, message: str) -> NoReturn:
+        raise ExpressionError(message, text=self.text, column=self._column(node))
 
-    def visit(self, node: ast.expr) -> tuple[Eval, str | None]:
+    def _visit(self, node: ast.expr) -> tuple[Eval, str | None]:
         self.count += 1
         if self.count > _NODE_LIMIT:
-            self.refuse(node, f"the expression has more than {_NODE_LIMIT} parts")
+            self._refuse(node, f"the expression has more than {_NODE_LIMIT} parts")
         rule = _RULES.get(type(node))
         if rule is None:
             advice = "; write a list [a, b]" if isinstance(node, ast.Tuple) else ""
-            self.refuse(node, f"{type(node).__name__} is not part of the language{advice}")
+            self._refuse(node, f"{type(node).__name__} is not part of the language{advice}")
         return rule(self, node)
 
     # -- values ---------------------------------------------------------------------------------
 
-    def constant(self, node: ast.Constant) -> tuple[Eval, str | None]:
+    def _constant(self, node: ast.Constant) -> tuple[Eval, str | None]:
         value = node.value
         if type(value) not in (str, int, float, bool, type(None)):
-            self.refuse(node, f"{type(value).__name__} constants are not part of the language")
+            self._refuse(node, f"{type(value).__name__} constants are not part of the language")
         try:
             bounded(value)
         except ExpressionError as error:
-            self.refuse(node, error.message)
+            self._refuse(node, error.message)
         return (lambda scope, meter: value), _KINDS[type(value)]
 
-    def items(self, node: ast.List) -> tuple[Eval, str | None]:
-        items = [self.visit(item)[0] for item in node.elts]
+    def _items(self, node: ast.List) -> tuple[Eval, str | None]:
+        items = [self._visit(item)[0] for item in node.elts]
         return (lambda scope, meter: [item(scope, meter) for item in items]), "list"
 
-    def path(self, node: ast.expr, *, asked: bool = False) -> tuple[Eval, str | None]:
+    def _path(self, node: ast.expr, *, asked: bool = False) -> tuple[Eval, str | None]:
         """A name with keys and positions after it."""
         if isinstance(node, ast.Name) and node.id in LITERALS and not asked:
             value = LITERALS[node.id]
             return (lambda scope, meter: value), _KINDS[type(value)]
-        root, links = self.unwind(node)
+        root, links = self._unwind(node)
         constant: list[str | int] = [root.id]
         steps: list[str | int | Eval] = []
         for link in links:
-            step = self.step(link)
+            step = self._step(link)
             steps.append(step)
             if len(constant) == len(steps) and not callable(step):
                 constant.append(step)
         is_open = len(constant) <= len(steps)
-        self.paths.append(Path(tuple(constant), self.column(root), is_open, asked))
-        return look_up(root.id, tuple(steps), self.column(root)), None
+        self.paths.append(Path(tuple(constant), self._column(root), is_open, asked))
+        return look_up(root.id, tuple(steps), self._column(root)), None
 
-    def unwind(self, node: ast.expr) -> tuple[ast.Name, list[ast.Attribute | ast.Subscript]]:
+    def _unwind(self, node: ast.expr) -> tuple[ast.Name, list[ast.Attribute | ast.Subscript]]:
         links: list[ast.Attribute | ast.Subscript] = []
         inner = node
         while isinstance(inner, ast.Attribute | ast.Subscript):
             links.append(inner)
             inner = inner.value
         if not isinstance(inner, ast.Name):
-            self.refuse(node, "only a name can be followed by .key or [...]")
+            self._refuse(node, "only a name can be followed by .key or [...]")
         if inner.id in LITERALS:
-            self.refuse(node, f"{inner.id} is a value and has no parts")
+            self._refuse(node, f"{inner.id} is a value and has no parts")
         self.count += len(links)
         if inner.id in FUNCTIONS:
-            self.refuse(inner, f"{inner.id} is a function; write {inner.id}(...)")
-        self.plain(inner, inner.id)
+            self._refuse(inner, f"{inner.id} is a function; write {inner.id}(...)")
+        self._plain(inner, inner.id)
         return inner, links[::-1]
 
-    def step(self, link: ast.Attribute | ast.Subscript) -> str | int | Eval:
+    def _step(self, link: ast.Attribute | ast.Subscript) -> str | int | Eval:
         if isinstance(link, ast.Attribute):
-            self.plain(link, link.attr)
+            self._plain(link, link.attr)
             return link.attr
         index = link.slice
         if isinstance(index, ast.Constant) and type(index.value) in (str, int):
@@ -150,28 +152,28 @@ class Compiler:
             value = index.operand.value
             if isinstance(index.op, ast.USub) and type(value) is int:
                 return -value
-        inner = self.visit(index)[0]
+        inner = self._visit(index)[0]
         return lambda scope, meter: present(inner, scope, meter)
 
-    def plain(self, node: ast.expr, name: str) -> None:
+    def _plain(self, node: ast.expr, name: str) -> None:
         if name.startswith("__"):
-            self.refuse(node, f"{name!r} is not looked up by name; a key of data is written ['{name}']")
+            self._refuse(node, f"{name!r} is not looked up by name; a key of data is written ['{name}']")
 
     # -- operators ------------------------------------------------------------------------------
 
-    def choice(self, node: ast.IfExp) -> tuple[Eval, str | None]:
-        test = self.bool_part(node.test, "if")
-        yes, kind = self.visit(node.body)
-        no, other = self.visit(node.orelse)
+    def _choice(self, node: ast.IfExp) -> tuple[Eval, str | None]:
+        test = self._bool_part(node.test, "if")
+        yes, kind = self._visit(node.body)
+        no, other = self._visit(node.orelse)
 
         def evaluate(scope: Scope, meter: Meter) -> object:
             return yes(scope, meter) if truth(test(scope, meter), "if") else no(scope, meter)
 
         return evaluate, kind if kind == other else None
 
-    def logic(self, node: ast.BoolOp) -> tuple[Eval, str | None]:
+    def _logic(self, node: ast.BoolOp) -> tuple[Eval, str | None]:
         word, stop = ("and", False) if isinstance(node.op, ast.And) else ("or", True)
-        parts = [self.bool_part(value, word) for value in node.values]
+        parts = [self._bool_part(value, word) for value in node.values]
 
         def evaluate(scope: Scope, meter: Meter) -> object:
             for part in parts:
@@ -181,26 +183,26 @@ class Compiler:
 
         return evaluate, "bool"
 
-    def unary(self, node: ast.UnaryOp) -> tuple[Eval, str | None]:
+    def _unary(self, node: ast.UnaryOp) -> tuple[Eval, str | None]:
         if isinstance(node.op, ast.Not):
-            test = self.bool_part(node.operand, "not")
+            test = self._bool_part(node.operand, "not")
             return (lambda scope, meter: not truth(test(scope, meter), "not")), "bool"
-        inner, kind = self.visit(node.operand)
+        inner, kind = self._visit(node.operand)
         if isinstance(node.op, ast.USub):
-            self.fits(node, kind, "number", "-")
+            self._fits(node, kind, "number", "-")
             return (lambda scope, meter: bounded(-number(inner(scope, meter), "-"))), "number"
-        self.refuse(node, "a sign + before a value has no meaning here; leave it out")
+        return self._refuse(node, "a sign + before a value has no meaning here; leave it out")
 
-    def arithmetic(self, node: ast.BinOp) -> tuple[Eval, str | None]:
-        left, kind = self.visit(node.left)
-        right, other = self.visit(node.right)
+    def _arithmetic(self, node: ast.BinOp) -> tuple[Eval, str | None]:
+        left, kind = self._visit(node.left)
+        right, other = self._visit(node.right)
         found = ARITHMETIC.get(type(node.op))
         if found is None:
-            self.refuse(node, "only + - * / // % compute here")
+            self._refuse(node, "only + - * / // % compute here")
         sign, apply = found
         joins = sign == "+" and "str" in (kind, other)
         for one_kind in (kind, other):
-            self.fits(node, one_kind, "str" if joins else "number", sign)
+            self._fits(node, one_kind, "str" if joins else "number", sign)
 
         def evaluate(scope: Scope, meter: Meter) -> object:
             one, two = left(scope, meter), right(scope, meter)
@@ -211,24 +213,24 @@ class Compiler:
         counts = sign != "+" or "number" in (kind, other)
         return evaluate, "str" if joins else "number" if counts else None
 
-    def bool_part(self, node: ast.expr, word: str) -> Eval:
-        evaluate, kind = self.visit(node)
-        self.fits(node, kind, "bool", word)
+    def _bool_part(self, node: ast.expr, word: str) -> Eval:
+        evaluate, kind = self._visit(node)
+        self._fits(node, kind, "bool", word)
         return evaluate
 
-    def fits(self, node: ast.expr, kind: str | None, wanted: str, word: str) -> None:
+    def _fits(self, node: ast.expr, kind: str | None, wanted: str, word: str) -> None:
         """Refuse now what could only fail later."""
         if kind not in (None, wanted):
-            self.refuse(node, f"{word!r} takes {_WORDS[wanted]} here, not {_WORDS.get(str(kind), kind)}")
+            self._refuse(node, f"{word!r} takes {_WORDS[wanted]} here, not {_WORDS.get(str(kind), kind)}")
 
-    def compare(self, node: ast.Compare) -> tuple[Eval, str | None]:
-        first = self.visit(node.left)[0]
+    def _compare(self, node: ast.Compare) -> tuple[Eval, str | None]:
+        first = self._visit(node.left)[0]
         rest = []
         for op, operand in zip(node.ops, node.comparators, strict=True):
             test = COMPARE.get(type(op))
             if test is None:
-                self.refuse(node, "compare with == != < <= > >= in, not with is")
-            rest.append((test, self.visit(operand)[0]))
+                self._refuse(node, "compare with == != < <= > >= in, not with is")
+            rest.append((test, self._visit(operand)[0]))
         if len(rest) == 1:
             [(only, second)] = rest
             return (lambda scope, meter: only(first(scope, meter), second(scope, meter), meter)), "bool"
@@ -244,40 +246,40 @@ class Compiler:
 
         return evaluate, "bool"
 
-    def call(self, node: ast.Call) -> tuple[Eval, str | None]:
+    def _call(self, node: ast.Call) -> tuple[Eval, str | None]:
         if not isinstance(node.func, ast.Name):
-            self.refuse(node, f"only functions of the table can be called{nearest('', sorted(FUNCTIONS))}")
+            self._refuse(node, f"only functions of the table can be called{nearest('', sorted(FUNCTIONS))}")
         name = node.func.id
         if name not in FUNCTIONS:
-            self.refuse(node, f"there is no function {name!r}{nearest(name, sorted(FUNCTIONS))}")
+            self._refuse(node, f"there is no function {name!r}{nearest(name, sorted(FUNCTIONS))}")
         if node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args):
-            self.refuse(node, f"{name} takes plain arguments only")
+            self._refuse(node, f"{name} takes plain arguments only")
         if name in ("exists", "default"):
-            return self.asking(name, node)
+            return self._asking(name, node)
         apply, fewest, most, kind = TABLE[name]
-        self.arity(node, name, fewest, most)
-        arguments = [self.visit(arg)[0] for arg in node.args]
+        self._arity(node, name, fewest, most)
+        arguments = [self._visit(arg)[0] for arg in node.args]
         if len(arguments) == 1:
             [only] = arguments
             return (lambda scope, meter: apply(meter, only(scope, meter))), kind
         return (lambda scope, meter: apply(meter, *[one(scope, meter) for one in arguments])), kind
 
-    def arity(self, node: ast.Call, name: str, fewest: int, most: int) -> None:
+    def _arity(self, node: ast.Call, name: str, fewest: int, most: int) -> None:
         if not fewest <= len(node.args) <= most:
             wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
-            self.refuse(node, f"{name} takes {wanted} argument{'' if wanted == '1' else 's'}")
+            self._refuse(node, f"{name} takes {wanted} argument{'' if wanted == '1' else 's'}")
 
-    def asking(self, name: str, node: ast.Call) -> tuple[Eval, str | None]:
+    def _asking(self, name: str, node: ast.Call) -> tuple[Eval, str | None]:
         """``exists(path)`` and ``default(path, value)``: absence of the path, and no other error."""
         count = 1 if name == "exists" else 2
-        self.arity(node, name, count, count)
+        self._arity(node, name, count, count)
         if not isinstance(node.args[0], ast.Name | ast.Attribute | ast.Subscript):
-            self.refuse(node, f"{name} asks about a path such as scan.summary")
+            self._refuse(node, f"{name} asks about a path such as scan.summary")
         self.count += 1
-        path, _ = self.path(node.args[0], asked=True)
+        path, _ = self._path(node.args[0], asked=True)
         if name == "exists":
             return (lambda scope, meter: ask(path, scope, meter) is not ABSENT), "bool"
-        other, _ = self.visit(node.args[1])
+        other, _ = self._visit(node.args[1])
 
         def evaluate(scope: Scope, meter: Meter) -> object:
             value = ask(path, scope, meter)
@@ -287,17 +289,23 @@ class Compiler:
 
 
 _WORDS = {"bool": "true or false", "number": "numbers", "str": "texts", "list": "a list", "null": "null"}
-_KINDS: Final[Mapping[type, str]] = {bool: "bool", int: "number", float: "number", str: "str", type(None): "null"}
+_KINDS: Final[Mapping[type, str]] = {
+    bool: "bool",
+    int: "number",
+    float: "number",
+    str: "str",
+    type(None): "null",
+}
 _RULES: Final[Mapping[type, Callable[[Compiler, Any], tuple[Eval, str | None]]]] = {
-    ast.Constant: Compiler.constant,
-    ast.List: Compiler.items,
-    ast.Name: Compiler.path,
-    ast.Attribute: Compiler.path,
-    ast.Subscript: Compiler.path,
-    ast.IfExp: Compiler.choice,
-    ast.BoolOp: Compiler.logic,
-    ast.UnaryOp: Compiler.unary,
-    ast.BinOp: Compiler.arithmetic,
-    ast.Compare: Compiler.compare,
-    ast.Call: Compiler.call,
+    ast.Constant: Compiler._constant,
+    ast.List: Compiler._items,
+    ast.Name: Compiler._path,
+    ast.Attribute: Compiler._path,
+    ast.Subscript: Compiler._path,
+    ast.IfExp: Compiler._choice,
+    ast.BoolOp: Compiler._logic,
+    ast.UnaryOp: Compiler._unary,
+    ast.BinOp: Compiler._arithmetic,
+    ast.Compare: Compiler._compare,
+    ast.Call: Compiler._call,
 }

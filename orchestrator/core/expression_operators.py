@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from orchestrator.core.expression_values import (
@@ -19,13 +20,24 @@ from orchestrator.core.expression_values import (
     type_name,
 )
 
-__all__ = ["ABSENT", "ARITHMETIC", "COMPARE", "Eval", "Scope", "ask", "computed", "look_up", "number", "present", "truth"]
+__all__ = [
+    "ABSENT",
+    "ARITHMETIC",
+    "COMPARE",
+    "Eval",
+    "Scope",
+    "ask",
+    "computed",
+    "look_up",
+    "number",
+    "present",
+    "truth",
+]
 
 Scope = Mapping[str, object]
 Eval = Callable[[Scope, Meter], object]
 _NUMBERS = frozenset({int, float})
 ABSENT: Final = object()
-
 
 
 def look_up(root: str, steps: tuple[str | int | Eval, ...], column: int) -> Eval:
@@ -40,7 +52,7 @@ def look_up(root: str, steps: tuple[str | int | Eval, ...], column: int) -> Eval
             if type(value) is dict and type(key) is str and key in value:
                 value = value[key]
             else:
-                value = _step(value, key, lambda at=position: _trail(root, steps[:at]), column)
+                value = _step(value, key, partial(_trail, root, steps[:position]), column)
         return value.value() if type(value) is NodeView else value
 
     return evaluate
@@ -70,7 +82,9 @@ def _step(value: object, key: object, trail: Callable[[], str], column: int) -> 
     if value is None:
         raise MissingValueError(f"{trail()} is null and has no {key!r}", column=column)
     what = "keys" if type(key) is str else "positions"
-    raise ExpressionError(f"{trail()} is {type_name(value)}, which has no {what} such as {key!r}", column=column)
+    raise ExpressionError(
+        f"{trail()} is {type_name(value)}, which has no {what} such as {key!r}", column=column
+    )
 
 
 def present(index: Eval, scope: Scope, meter: Meter) -> object:
@@ -82,6 +96,7 @@ def present(index: Eval, scope: Scope, meter: Meter) -> object:
 
 
 def ask(path: Eval, scope: Scope, meter: Meter) -> object:
+    """The value of a look-up, or ABSENT."""
     try:
         return path(scope, meter)
     except MissingValueError:
@@ -89,20 +104,21 @@ def ask(path: Eval, scope: Scope, meter: Meter) -> object:
 
 
 def truth(value: object, word: str) -> bool:
+    """``value`` if it is a bool; nothing else counts as true or false."""
     if value is True or value is False:
         return value
     raise ExpressionError(f"{word!r} takes true or false, not {type_name(value)}; write a comparison")
 
 
-def number(value: object, sign: str) -> int | float:
+def number(value: object, sign: str) -> float:
+    """``value`` if it is a number; a bool is none."""
     if type(value) is int or type(value) is float:
         return value
     raise ExpressionError(f"{sign!r} takes numbers, not {type_name(value)}")
 
 
-def computed(
-    apply: Callable[[int | float, int | float], int | float], sign: str, left: int | float, right: int | float
-) -> object:
+def computed(apply: Callable[[Any, Any], float], sign: str, left: float, right: float) -> object:
+    """The result of one arithmetic operator, within bounds."""
     try:
         return bounded(apply(left, right))
     except ZeroDivisionError:
@@ -154,7 +170,7 @@ COMPARE: Final[Mapping[type, Callable[[object, object, Meter], bool]]] = {
     ast.In: _contains,
     ast.NotIn: _lacks,
 }
-ARITHMETIC: Final[Mapping[type, tuple[str, Callable[[int | float, int | float], int | float]]]] = {
+ARITHMETIC: Final[Mapping[type, tuple[str, Callable[[Any, Any], float]]]] = {
     ast.Add: ("+", operator.add),
     ast.Sub: ("-", operator.sub),
     ast.Mult: ("*", operator.mul),

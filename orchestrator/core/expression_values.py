@@ -16,7 +16,16 @@ import msgspec
 
 from orchestrator.errors import OrchestratorError
 
-__all__ = ["TABLE", "ExpressionError", "MissingValueError", "NodeView", "bounded", "charge", "equal", "type_name"]
+__all__ = [
+    "TABLE",
+    "ExpressionError",
+    "MissingValueError",
+    "NodeView",
+    "bounded",
+    "charge",
+    "equal",
+    "type_name",
+]
 
 #: Characters that a text made by an expression may hold.
 TEXT_LIMIT: Final = 100_000
@@ -24,6 +33,9 @@ TEXT_LIMIT: Final = 100_000
 STEP_LIMIT: Final = 1_000_000
 #: Nesting to which two values are compared.
 DEPTH_LIMIT: Final = 100
+_SHOWN, _LISTED = 80, 8
+_DIGITS = 20
+_ROUND_LIMIT = 15
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _NUMBERS = frozenset({int, float})
@@ -44,7 +56,7 @@ class ExpressionError(OrchestratorError):
     def __init__(self, message: str, *, text: str = "", column: int | None = None) -> None:
         self.message, self.text, self.column = message, text, column
         place = f", column {column}" if column is not None else ""
-        short = text if len(text) <= 80 else f"{text[:77]}..."
+        short = text if len(text) <= _SHOWN else f"{text[:77]}..."
         shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in short)
         super().__init__(f"{message} (in `{shown}`{place})" if text else message)
 
@@ -96,7 +108,14 @@ def type_name(value: object) -> str:
     """The word for a value's type that messages use."""
     if isinstance(value, Mapping):
         return "a mapping"
-    names = {str: "text", bool: "a bool", int: "a number", float: "a number", list: "a list", type(None): "null"}
+    names = {
+        str: "text",
+        bool: "a bool",
+        int: "a number",
+        float: "a number",
+        list: "a list",
+        type(None): "null",
+    }
     return names.get(type(value), type(value).__name__)
 
 
@@ -149,8 +168,8 @@ def nearest(word: object, known: Iterable[str]) -> str:
         return f"; did you mean {close[0]}?"
     if not names:
         return "; it is empty"
-    more = ", ..." if len(names) > 8 else ""
-    return f"; there is: {', '.join(names[:8])}{more}"
+    more = ", ..." if len(names) > _LISTED else ""
+    return f"; there is: {', '.join(names[:_LISTED])}{more}"
 
 
 def _text(name: str, value: object) -> str:
@@ -274,7 +293,7 @@ def _plain(value: object) -> object:
 def _int(meter: Meter, value: object) -> object:
     if type(value) is str:
         text = value.strip()
-        if len(text) <= 20 and text.isascii() and text.removeprefix("-").isdigit():
+        if len(text) <= _DIGITS and text.isascii() and text.removeprefix("-").isdigit():
             return bounded(int(text))
         raise ExpressionError("int takes a number or a text of digits")
     return bounded(int(_number("int", value)))
@@ -290,7 +309,7 @@ def _float(meter: Meter, value: object) -> object:
 
 
 def _round(meter: Meter, value: object, digits: object = 0) -> object:
-    if type(digits) is not int or not 0 <= digits <= 15:
+    if type(digits) is not int or not 0 <= digits <= _ROUND_LIMIT:
         raise ExpressionError("round takes 0 to 15 digits")
     number = _number("round", value)
     return bounded(round(number, digits) if digits else round(number))

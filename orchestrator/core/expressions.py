@@ -42,6 +42,7 @@ __all__ = [
     "compile_expression",
 ]
 
+
 class Expression:
     """A compiled expression.
 
