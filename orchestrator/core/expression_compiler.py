@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from orchestrator.core.expression_operators import (
     ABSENT,
@@ -53,6 +53,16 @@ class Path:
         return str(self.steps[0])
 
 
+_WORDS = {"bool": "true or false", "number": "numbers", "str": "texts", "list": "a list", "null": "null"}
+_KINDS: Final[Mapping[type, str]] = {
+    bool: "bool",
+    int: "number",
+    float: "number",
+    str: "str",
+    type(None): "null",
+}
+
+
 class Compiler:
     """Turns one parsed expression into closures, node by node, over an allow-list of node types."""
 
@@ -85,7 +95,7 @@ class Compiler:
         self.count += 1
         if self.count > _NODE_LIMIT:
             self._refuse(node, f"the expression has more than {_NODE_LIMIT} parts")
-        rule = _RULES.get(type(node))
+        rule = self._RULES.get(type(node))
         if rule is None:
             advice = "; write a list [a, b]" if isinstance(node, ast.Tuple) else ""
             self._refuse(node, f"{type(node).__name__} is not part of the language{advice}")
@@ -287,25 +297,18 @@ class Compiler:
 
         return evaluate, None
 
+    # -- the allow-list ------------------------------------------------------------------------
 
-_WORDS = {"bool": "true or false", "number": "numbers", "str": "texts", "list": "a list", "null": "null"}
-_KINDS: Final[Mapping[type, str]] = {
-    bool: "bool",
-    int: "number",
-    float: "number",
-    str: "str",
-    type(None): "null",
-}
-_RULES: Final[Mapping[type, Callable[[Compiler, Any], tuple[Eval, str | None]]]] = {
-    ast.Constant: Compiler._constant,
-    ast.List: Compiler._items,
-    ast.Name: Compiler._path,
-    ast.Attribute: Compiler._path,
-    ast.Subscript: Compiler._path,
-    ast.IfExp: Compiler._choice,
-    ast.BoolOp: Compiler._logic,
-    ast.UnaryOp: Compiler._unary,
-    ast.BinOp: Compiler._arithmetic,
-    ast.Compare: Compiler._compare,
-    ast.Call: Compiler._call,
-}
+    _RULES: ClassVar[Mapping[type, Callable[[Any, Any], tuple[Eval, str | None]]]] = {
+        ast.Constant: _constant,
+        ast.List: _items,
+        ast.Name: _path,
+        ast.Attribute: _path,
+        ast.Subscript: _path,
+        ast.IfExp: _choice,
+        ast.BoolOp: _logic,
+        ast.UnaryOp: _unary,
+        ast.BinOp: _arithmetic,
+        ast.Compare: _compare,
+        ast.Call: _call,
+    }
