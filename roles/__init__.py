@@ -1,0 +1,25 @@
+"""Roles: who works in a run, what each declares that it may emit, and the turn it works with.
+
+Floor 1: this package imports `emissions` and the standard library, nothing else.
+"""
+
+from roles.catalogue import Catalogue
+from roles.declaration import Artifact, Retry, Role
+from roles.decorator import role
+from roles.errors import RoleError, UnknownRoleError
+from roles.turn import Emitted, Inputs, NodeError, NotApplicable, Turn
+
+__all__ = [
+    "Artifact",
+    "Catalogue",
+    "Emitted",
+    "Inputs",
+    "NodeError",
+    "NotApplicable",
+    "Retry",
+    "Role",
+    "RoleError",
+    "Turn",
+    "UnknownRoleError",
+    "role",
+]
