@@ -84,7 +84,7 @@ class EdgeKind(StrEnum):
     JOIN = "join"  #: grown node -> a node that must wait for it; delivers, never makes live
 
 
-class Edge(_Spec):
+class Edge(_Spec, frozen=True):
     """One dependency: ``target`` waits for ``source``.
 
     Attributes:
@@ -114,7 +114,7 @@ class Undecided(StrEnum):
     PASS = "pass"
 
 
-class Gate(_Spec):
+class Gate(_Spec, frozen=True):
     """A node whose verdict can veto everything that depends on it.
 
     Attributes:
@@ -130,7 +130,7 @@ class Gate(_Spec):
     on_undecided: Undecided = Undecided.HOLD
 
 
-class Retry(_Spec):
+class Retry(_Spec, frozen=True):
     """How often and how a node is attempted again.
 
     Attributes:
@@ -155,7 +155,7 @@ class Retry(_Spec):
         return base * (1.0 - self.jitter * draw)
 
 
-class Operation(_Spec):
+class Operation(_Spec, frozen=True):
     """One node of a graph, before it runs.
 
     Attributes:
@@ -206,7 +206,7 @@ class Operation(_Spec):
     description: str = ""
 
 
-class RoleSpec(_Spec):
+class RoleSpec(_Spec, frozen=True):
     """What the core must know of a role to judge what its nodes ask for.
 
     Attributes:
@@ -226,7 +226,7 @@ class RoleSpec(_Spec):
     timeout: float | None = None
 
 
-class Budget(_Spec):
+class Budget(_Spec, frozen=True):
     """The named limits of a run (kernel.md 8). Initial nodes never count as spawns.
 
     Attributes:
@@ -249,7 +249,7 @@ class Budget(_Spec):
     assignees: tuple[str, ...] | None = None
 
 
-class Plan(_Spec):
+class Plan(_Spec, frozen=True):
     """Everything the core needs to run a graph: the fact GraphPlanned carries it.
 
     Attributes:

@@ -1,0 +1,324 @@
+"""``evolve``: the only code that changes state. Recovery is these functions over the journal.
+
+Each fact has one function here or in ``apply_growth``; a fact without one is a bug that a test finds.
+A frame is whatever carries the fact: it knows the time and the values (a decision while it is being
+made, a record when it is read back).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from orchestrator.core import facts as f
+from orchestrator.core.apply_growth import GROWTH
+from orchestrator.core.births import Birth
+from orchestrator.core.frames import Frame
+from orchestrator.core.resources import resources_of
+from orchestrator.core.settling import leave, leave_status, let_go
+from orchestrator.core.state import EdgeState, NodeState, Question, RunState, SteerState
+from orchestrator.core.status import Status
+
+__all__ = ["APPLY", "apply"]
+
+
+def apply(state: RunState, fact: f.Fact, frame: Frame) -> None:
+    """Change ``state`` as ``fact`` says."""
+    state.facts += 1
+    APPLY[type(fact)](state, fact, frame)
+
+
+# --- run ---------------------------------------------------------------------------------------
+
+
+def _run_started(state: RunState, fact: f.RunStarted, _frame: Frame) -> None:
+    state.run, state.name = fact.run, fact.name
+
+
+def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None:
+    plan = fact.plan
+    state.plan, state.budget = plan, plan.budget
+    state.roles = {role.name: role for role in plan.roles}
+    for number, operation in enumerate(plan.operations):
+        state.nodes[operation.name] = NodeState(operation, Birth(number), operation.name)
+    for edge in plan.edges:
+        link = EdgeState(edge.source, edge.target, edge)
+        state.nodes[edge.source].outs.append(link)
+        target = state.nodes[edge.target]
+        target.ins.append(link)
+        target.pending += 1
+    state.live = len(plan.operations)
+
+
+def _run_paused(state: RunState, _fact: f.RunPaused, _frame: Frame) -> None:
+    state.paused = True
+    state.pauses += 1
+
+
+def _run_unpaused(state: RunState, _fact: f.RunUnpaused, _frame: Frame) -> None:
+    state.paused = False
+
+
+def _drain_requested(state: RunState, fact: f.DrainRequested, _frame: Frame) -> None:
+    state.draining = state.draining or fact.reason
+
+
+def _cancel_requested(state: RunState, fact: f.CancelRequested, _frame: Frame) -> None:
+    state.cancelling, state.cancel_detail = fact.reason, fact.detail
+
+
+def _budget_raised(state: RunState, fact: f.BudgetRaised, _frame: Frame) -> None:
+    limit = fact.limit if fact.name in {"cost_usd", "wall_clock"} else int(fact.limit)
+    state.budget = msgspec.structs.replace(state.budget, **{fact.name: limit})
+
+
+def _run_suspended(state: RunState, fact: f.RunSuspended, _frame: Frame) -> None:
+    state.suspended, state.detail, state.waiters = fact.reason, fact.detail, fact.waiters
+
+
+def _run_ended(state: RunState, fact: f.RunEnded, _frame: Frame) -> None:
+    state.ended, state.detail = fact.reason, fact.detail
+
+
+# --- a node's way ------------------------------------------------------------------------------
+
+
+def _node_ready(state: RunState, fact: f.NodeReady, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    leave_status(state, node)
+    # an answered question goes on with the attempt that asked it
+    node.resumes = node.status is Status.ASKING
+    node.status = Status.READY
+    node.ready_at = frame.at
+    state.ready[fact.node] = None
+    for name in fact.handles:
+        source = state.nodes[name]
+        if not source.handled:
+            source.handled = True
+            state.failed_unhandled -= 1
+
+
+def _node_paused(state: RunState, fact: f.NodePaused, _frame: Frame) -> None:
+    state.nodes[fact.node].paused_in = state.pauses
+
+
+def _node_started(state: RunState, fact: f.NodeStarted, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    del state.ready[fact.node]
+    node.status = Status.RUNNING
+    node.resumes = False
+    if fact.attempt != node.attempt:
+        node.attempt = fact.attempt
+        node.sightings = node.verdicts = node.escalation = None
+        node.gave_up = ""
+        if fact.attempt == 1:
+            node.started_at = frame.at
+    state.running += 1
+    state.slots += 1
+    wanted = resources_of(state, node)
+    if wanted:
+        for name in wanted:
+            if name not in node.holds:
+                state.used[name] = state.used.get(name, 0) + 1
+        node.holds = wanted
+
+
+def _node_stopping(state: RunState, fact: f.NodeStopping, _frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.status = Status.STOPPING
+    node.settles, node.reason = fact.settles, fact.reason
+
+
+def _edges_judged(state: RunState, fact: f.EdgesJudged, _frame: Frame) -> None:
+    for edge in state.nodes[fact.node].outs:
+        if edge.spec.predicate is not None and edge.spec.predicate in fact.results:
+            edge.judged = fact.results[edge.spec.predicate]
+
+
+def _retry_scheduled(state: RunState, fact: f.NodeRetryScheduled, _frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    leave_status(state, node)
+    node.status = Status.BACKING_OFF
+    node.error = fact.error
+    node.verdicts = node.escalation = None
+    state.backing_off += 1
+
+
+def _given_back(state: RunState, fact: f.AttemptGivenBack, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    leave_status(state, node)
+    node.given_back += 1
+    node.status = Status.READY
+    node.settles = node.reason = ""
+    node.ready_at = frame.at
+    state.ready[fact.node] = None
+
+
+def _completed(state: RunState, fact: f.NodeCompleted, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.value = None if fact.value is None else frame.values[fact.value]
+    node.error = None
+    node.restored = fact.restored
+    leave(state, node, Status.COMPLETED, frame.at)
+    if node.op.gate is None:
+        let_go(state, node)
+
+
+def _failed(state: RunState, fact: f.NodeFailed, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.error, node.restored = fact.error, fact.restored
+    node.escalation = None
+    leave(state, node, Status.FAILED, frame.at)
+    state.failed_unhandled += 1
+    if node.op.gate is None:
+        let_go(state, node)
+
+
+def _skipped(state: RunState, fact: f.NodeSkipped, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.reason, node.blocked_by, node.restored = fact.reason, fact.blocked_by, fact.restored
+    ran = node.status in {Status.RUNNING, Status.STOPPING}
+    leave(state, node, Status.SKIPPED, frame.at)
+    if node.op.gate is None or not ran:
+        let_go(state, node)
+
+
+def _vetoed(state: RunState, fact: f.NodeVetoed, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.vetoed_by, node.reason, node.restored = fact.gates, fact.reason, fact.restored
+    leave(state, node, Status.VETOED, frame.at)
+    let_go(state, node)
+
+
+def _cancelled(state: RunState, fact: f.NodeCancelled, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.reason, node.restored = fact.reason, fact.restored
+    leave(state, node, Status.CANCELLED, frame.at)
+    let_go(state, node)
+
+
+# --- gates -------------------------------------------------------------------------------------
+
+
+def _gate_approved(state: RunState, fact: f.GateApproved, _frame: Frame) -> None:
+    _judge(state, state.nodes[fact.node], "approved", fact.verdict)
+
+
+def _gate_rejected(state: RunState, fact: f.GateRejected, _frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.rationale = fact.rationale
+    state.rejected.append(fact.node)
+    _judge(state, node, "rejected", fact.verdict)
+
+
+def _judge(state: RunState, node: NodeState, judgement: str, verdict: str | None) -> None:
+    if node.judgement == "undecided":
+        state.undecided -= 1
+    node.judgement = judgement
+    node.verdicts = [verdict] if verdict else node.verdicts
+    let_go(state, node)
+
+
+def _gate_undecided(state: RunState, fact: f.GateUndecided, _frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.judgement, node.rationale = "undecided", fact.why
+    state.undecided += 1
+
+
+# --- people and things -------------------------------------------------------------------------
+
+
+def _asked(state: RunState, fact: f.QuestionAsked, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    leave_status(state, node)
+    node.status = Status.ASKING
+    state.asking += 1
+    default = None if fact.default is None else frame.values[fact.default]
+    schema = None if fact.schema is None else bytes(fact.schema)
+    questions = {} if node.questions is None else node.questions
+    questions[fact.key] = Question(node.name, fact.key, fact.question, fact.choices, schema, default)
+    node.questions = questions
+
+
+def _answered(state: RunState, fact: f.QuestionAnswered, frame: Frame) -> None:
+    questions = state.nodes[fact.node].questions or {}
+    questions[fact.key].answer = frame.values[fact.value]
+
+
+def _steer_received(state: RunState, fact: f.SteerReceived, _frame: Frame) -> None:
+    state.steers.append(SteerState(fact.id, fact.text, fact.time, fact.target))
+    state.waiting_steers += 1
+
+
+def _steer_delivered(state: RunState, fact: f.SteerDelivered, _frame: Frame) -> None:
+    state.steers[fact.id - 1].delivered_to = fact.node
+    state.waiting_steers -= 1
+
+
+def _usage(state: RunState, fact: f.UsageRecorded, _frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.requests += fact.requests
+    node.input_tokens += fact.input_tokens
+    node.output_tokens += fact.output_tokens
+    state.tokens += fact.input_tokens + fact.output_tokens
+    if fact.cost_usd is not None:
+        node.cost_usd = (node.cost_usd or 0.0) + fact.cost_usd
+        state.cost_usd += fact.cost_usd
+
+
+def _memoised(state: RunState, fact: f.StepMemoised, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.steps = {} if node.steps is None else node.steps
+    node.steps[fact.key] = frame.values[fact.value]
+
+
+def _branch(state: RunState, fact: f.BranchCreated, _frame: Frame) -> None:
+    state.nodes[fact.node].branch = fact.branch
+
+
+def _nothing(_state: RunState, _fact: f.Fact, _frame: Frame) -> None:
+    """A fact that is news and changes nothing."""
+
+
+#: Any, because each function takes its own kind of fact: the table is what pairs them.
+APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
+    f.RunStarted: _run_started,
+    f.GraphPlanned: _graph_planned,
+    f.RunPaused: _run_paused,
+    f.RunUnpaused: _run_unpaused,
+    f.DrainRequested: _drain_requested,
+    f.CancelRequested: _cancel_requested,
+    f.BudgetRaised: _budget_raised,
+    f.RunSuspended: _run_suspended,
+    f.RunEnded: _run_ended,
+    f.NodeReady: _node_ready,
+    f.NodePaused: _node_paused,
+    f.NodeStarted: _node_started,
+    f.NodeStopping: _node_stopping,
+    f.EdgesJudged: _edges_judged,
+    f.NodeRetryScheduled: _retry_scheduled,
+    f.AttemptGivenBack: _given_back,
+    f.NodeCompleted: _completed,
+    f.NodeFailed: _failed,
+    f.NodeSkipped: _skipped,
+    f.NodeVetoed: _vetoed,
+    f.NodeCancelled: _cancelled,
+    f.CancelIgnored: _nothing,
+    f.ResultStale: _nothing,
+    f.EmissionRefused: _nothing,
+    f.NodeSpawned: _nothing,
+    f.SteerUndelivered: _nothing,
+    f.GateApproved: _gate_approved,
+    f.GateRejected: _gate_rejected,
+    f.GateUndecided: _gate_undecided,
+    f.QuestionAsked: _asked,
+    f.QuestionAnswered: _answered,
+    f.SteerReceived: _steer_received,
+    f.SteerDelivered: _steer_delivered,
+    f.UsageRecorded: _usage,
+    f.StepMemoised: _memoised,
+    f.BranchCreated: _branch,
+    **GROWTH,
+}

@@ -1,0 +1,143 @@
+"""``evolve`` for facts that grow the graph, fill the ledger and write the context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from orchestrator.core import facts as f
+from orchestrator.core.births import Birth
+from orchestrator.core.context import prior_of
+from orchestrator.core.frames import Frame
+from orchestrator.core.payloads import EscalationPayload, VerdictPayload
+from orchestrator.core.settling import leave, let_go
+from orchestrator.core.spec import Edge, EdgeKind
+from orchestrator.core.state import EdgeState, Emitted, Escalation, NodeState, RunState, Write
+from orchestrator.core.status import Status
+
+__all__ = ["GROWTH"]
+
+
+def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
+    operation = fact.operation
+    parent = None if fact.parent is None else state.nodes[fact.parent]
+    if parent is None:
+        state.injected += 1
+        # injected nodes are roots that were born after every planned one
+        birth = Birth(len(state.plan.operations) + fact.number)
+        node = NodeState(operation, birth, fact.origin or operation.name)
+    else:
+        parent.children += 1
+        node = NodeState(operation, parent.birth.child(fact.number), fact.origin)
+        node.parent, node.depth = fact.parent, fact.depth
+    state.nodes[operation.name] = node
+    state.live += 1
+    if fact.counted:
+        state.spawns += 1
+        count_key = (node.origin, operation.role or operation.verb)
+        state.name_counts[count_key] = state.name_counts.get(count_key, 0) + 1
+    for edge in fact.edges:
+        _link(state, edge)
+    if fact.splice and parent is not None:
+        _splice(state, parent, node)
+
+
+def _link(state: RunState, edge: Edge) -> None:
+    link = EdgeState(edge.source, edge.target, edge)
+    source = state.nodes[edge.source]
+    source.outs.append(link)
+    target = state.nodes[edge.target]
+    target.ins.append(link)
+    if not source.released:
+        target.pending += 1
+
+
+def _splice(state: RunState, emitter: NodeState, child: NodeState) -> None:
+    """Put ``child`` between ``emitter`` and everything that waits for it, its own children apart."""
+    kept: list[EdgeState] = []
+    for link in emitter.outs:
+        target = state.nodes[link.target]
+        mine = link.target == child.name or link.spec.kind is EdgeKind.CHILD
+        if mine or target.status is not Status.WAITING:
+            kept.append(link)
+            continue
+        link.source = child.name
+        if link.spec.reads_as is None:
+            link.spec = msgspec.structs.replace(link.spec, reads_as=link.spec.source)
+        child.outs.append(link)
+    emitter.outs = kept
+    emitter.superseded_by = child.name
+    child.rungs = emitter.rungs + 1
+    state.escalations += 1
+
+
+def _escalated(state: RunState, fact: f.NodeEscalated, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.value = None if fact.value is None else frame.values[fact.value]
+    node.reason, node.restored = fact.reason, fact.restored
+    leave(state, node, Status.ESCALATED, frame.at)
+    let_go(state, node)
+
+
+def _emission(state: RunState, fact: f.EmissionAccepted, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    payload = frame.values[fact.payload]
+    node.emitted = fact.number
+    entry = Emitted(fact.emission, fact.number, fact.attempt, payload, fact.key, fact.child, fact.role)
+    if node.ledger is None:
+        node.ledger = []
+    node.ledger.append(entry)
+    identity = (fact.emission, payload if fact.key is None else fact.key, fact.nth)
+    if node.identities is None:
+        node.identities = {}
+    node.identities[identity] = fact.number
+    if fact.emission == "Verdict":
+        verdict = msgspec.json.decode(payload, type=VerdictPayload)
+        node.verdicts = [*(node.verdicts or ()), verdict.verdict]
+        node.rationale = verdict.rationale
+    elif fact.emission == "EscalationRequest" and fact.child is not None:
+        request = msgspec.json.decode(payload, type=EscalationPayload)
+        before = node.escalation
+        if before is None:
+            node.escalation = Escalation(request.reason, request.urgency, fact.child, bytes(request.context))
+        else:
+            node.escalation = msgspec.structs.replace(before, more=(*before.more, request.reason))
+
+
+def _spawn_refused(state: RunState, fact: f.SpawnRefused, _frame: Frame) -> None:
+    state.refused.append((fact.node, fact.reason, fact.detail, fact.assignee, fact.key))
+
+
+def _refusals(state: RunState, fact: f.Refusals, _frame: Frame) -> None:
+    for reason, count in fact.counts.items():
+        state.counted_refusals[fact.node, reason] = count
+
+
+def _notified(state: RunState, fact: f.NodeNotified, _frame: Frame) -> None:
+    if fact.route == "give_up":
+        state.nodes[fact.node].gave_up = fact.reason
+
+
+def _written(state: RunState, fact: f.ContextWritten, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    prior, generation = prior_of(state, node, fact.key)
+    value = frame.values[fact.value]
+    if node.writes is None:
+        node.writes = {}
+    node.writes[fact.key] = Write(
+        fact.node, fact.key, value, fact.leaves, fact.replace, prior, generation
+    )
+    state.written[fact.key] = None
+
+
+GROWTH: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
+    f.NodeAdded: _added,
+    f.NodeEscalated: _escalated,
+    f.NodeNotified: _notified,
+    f.EmissionAccepted: _emission,
+    f.SpawnRefused: _spawn_refused,
+    f.Refusals: _refusals,
+    f.ContextWritten: _written,
+}

@@ -1,0 +1,114 @@
+"""How a run stops: cancelled, drained, suspended, or ended because every node has settled."""
+
+from __future__ import annotations
+
+from orchestrator.core.context import conflict_in, view_at_end
+from orchestrator.core.decisions import Decision
+from orchestrator.core.dispatch import over_budget
+from orchestrator.core.facts import (
+    CancelRequested,
+    DrainRequested,
+    RunEnded,
+    RunSuspended,
+    SteerUndelivered,
+)
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import LIVE, RunReason, Status
+
+__all__ = ["conclude", "stop_run", "suspend_run"]
+
+_WAITING = frozenset({Status.WAITING, Status.READY, Status.BACKING_OFF, Status.ASKING})
+
+
+def stop_run(decision: Decision, reason: str, detail: str) -> None:
+    """Stop for good: what waits is settled in this decision, what runs is told to stop."""
+    state = decision.state
+    if state.cancelling:
+        return
+    decision.fact(CancelRequested(reason, detail))
+    for node in list(state.nodes.values()):
+        if node.status is Status.RUNNING:
+            decision.recommend(node, Status.STOPPING, (Status.CANCELLED, detail or reason))
+        elif node.status in _WAITING:
+            decision.recommend(node, Status.CANCELLED, detail or reason)
+
+
+def suspend_run(decision: Decision, reason: str, detail: str) -> None:
+    """Stop so that it can go on: running attempts are given back, nothing new starts."""
+    state = decision.state
+    decision.fact(DrainRequested(reason))
+    for node in list(state.nodes.values()):
+        if node.status is Status.RUNNING:
+            decision.recommend(node, Status.STOPPING, (Status.READY, detail or reason))
+
+
+def conclude(decision: Decision) -> None:
+    """After everything has settled down: has the run ended, or can it not go on?"""
+    state = decision.state
+    if state.ended or state.suspended or not state.run:
+        return
+    if state.live == 0 and (state.undecided == 0 or state.cancelling):
+        _close(decision)
+        reason, detail = _ended(state)
+        decision.fact(RunEnded(reason, detail))
+        return
+    if state.running or (state.backing_off and not state.draining and not state.cancelling):
+        return
+    reason = _suspended(state)
+    if reason is not None:
+        _close(decision)
+        waiters = {
+            node.op.name: _waits_for(state, node)
+            for node in state.nodes.values()
+            if node.status in LIVE or node.judgement == "undecided"
+        }
+        decision.fact(RunSuspended(reason, waiters, over_budget(state) or ""))
+
+
+def _close(decision: Decision) -> None:
+    for steer in decision.state.steers:
+        if steer.delivered_to is None:
+            decision.fact(SteerUndelivered(steer.id, steer.text))
+
+
+def _ended(state: RunState) -> tuple[str, str]:
+    """The reason of an ended run by precedence: cancelled, failed, refusals, gates, completed."""
+    if state.cancelling == "cancelled":
+        return RunReason.CANCELLED, state.cancel_detail
+    conflict = conflict_in(state, view_at_end(state))
+    if state.failed_unhandled or state.cancelling:
+        return RunReason.FAILED, state.cancel_detail
+    if conflict is not None:
+        return RunReason.FAILED, f"ContextConflictError: {conflict}"
+    if state.rejected:
+        return RunReason.GATE_REJECTED, ", ".join(state.rejected)
+    return RunReason.COMPLETED, ""
+
+
+def _suspended(state: RunState) -> str | None:
+    """Why a run in which nothing runs cannot go on, or None if it can or waits for a person."""
+    if state.cancelling:
+        return None
+    if state.draining:
+        return state.draining
+    if over_budget(state) is not None and state.ready:
+        return RunReason.BUDGET_EXHAUSTED
+    if state.paused or (state.asking and state.waits_for_answers):
+        return None
+    if state.asking:
+        return RunReason.AWAITING_ANSWER
+    if state.undecided:
+        return RunReason.GATE_UNDECIDED
+    return RunReason.STUCK
+
+
+def _waits_for(state: RunState, node: NodeState) -> str:
+    if node.judgement == "undecided":
+        return f"a verdict: {node.rationale}"
+    if node.status is Status.ASKING:
+        open_questions = [q.key for q in (node.questions or {}).values() if q.answer is None]
+        return f"an answer to {', '.join(open_questions)}"
+    if node.status is Status.WAITING:
+        owed = [edge.source for edge in node.ins if not state.nodes[edge.source].released]
+        return f"{', '.join(owed)}"
+    return "the run to go on"

@@ -1,0 +1,294 @@
+"""Inputs to the core. Time, random draws and identities arrive in here; the core has none of its own."""
+
+from __future__ import annotations
+
+from typing import Union
+
+import msgspec
+
+from orchestrator.core.facts import Failure
+from orchestrator.core.spec import Edge, Operation, Plan
+
+__all__ = [
+    "COMMANDS",
+    "Answer",
+    "Ask",
+    "AttemptStopped",
+    "BranchMade",
+    "Cancel",
+    "Command",
+    "Drain",
+    "Elapsed",
+    "Emit",
+    "EmissionIn",
+    "Finish",
+    "Inject",
+    "Known",
+    "Memoise",
+    "Pause",
+    "Proposal",
+    "RaiseBudget",
+    "Start",
+    "Steer",
+    "TakeSteers",
+    "Unpause",
+    "Usage",
+    "WriteIn",
+]
+
+
+class _Part(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Base of what commands are made of."""
+
+
+class EmissionIn(_Part, frozen=True):
+    """One emission as it reached the boundary.
+
+    Attributes:
+        kind: name of the type.
+        payload: position of its JSON in the record's values; None if it could not be read.
+        channel: ``call``, ``tool``, ``result`` or ``text``.
+        key: idempotency key, if the payload has one.
+        reason, detail: why the boundary refuses it; empty if it does not.
+    """
+
+    kind: str
+    payload: int | None = None
+    channel: str = "call"
+    key: str | None = None
+    reason: str = ""
+    detail: str = ""
+
+
+class WriteIn(_Part, frozen=True):
+    """One context write: the value's position and the leaf paths that it sets."""
+
+    key: str
+    value: int
+    leaves: tuple[str, ...] = ("",)
+    replace: bool = False
+
+
+class Usage(_Part, frozen=True):
+    """Summed over an attempt's model calls. ``cost_usd`` None: the price is unknown."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    model: str | None = None
+
+
+class Proposal(_Part, frozen=True):
+    """A change that a handler or ``on_settle`` asked for: ``inject``, ``veto``, ``write`` or ``steer``."""
+
+    kind: str
+    node: str | None = None
+    reason: str = ""
+    operation: Operation | None = None
+    edges: tuple[Edge, ...] = ()
+    assignee: str | None = None
+    instruction: str = ""
+    parameters: msgspec.Raw = msgspec.Raw(b"{}")
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    independent: bool = False
+    key: str | None = None
+    write: WriteIn | None = None
+
+
+class Known(_Part, frozen=True):
+    """A node whose outcome is known before the run starts."""
+
+    node: str
+    status: str
+    value: int | None = None
+    error: Failure | None = None
+    reason: str = ""
+    gate_verdict: str | None = None
+    gates: tuple[str, ...] = ()
+
+
+class Command(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=True, omit_defaults=True):
+    """Base of all commands."""
+
+
+class Start(Command, frozen=True):
+    """Begin a run. ``time`` is the wall clock for display."""
+
+    run: str
+    plan: Plan
+    known: tuple[Known, ...] = ()
+    predicates: dict[int, bool | str] = {}
+    waits_for_answers: bool = False
+    time: str = ""
+
+
+class Finish(Command, frozen=True):
+    """An attempt ended by itself: completed, failed, not_applicable.
+
+    Attributes:
+        outcome: ``completed``, ``failed`` or ``not_applicable``.
+        value: position of the value. error: why it failed.
+        emissions: what the value carried, in order of appearance.
+        predicates: edge index -> what its predicate gave; a text is an error.
+        gate_verdict: the value's top-level ``gate_verdict``, for gates.
+        only_escalation: the role returned nothing but an escalation request.
+        draw: a number in 0..1 for the backoff's jitter.
+        permanent: the failure is not to be retried.
+    """
+
+    node: str
+    attempt: int
+    outcome: str = "completed"
+    value: int | None = None
+    error: Failure | None = None
+    emissions: tuple[EmissionIn, ...] = ()
+    writes: tuple[WriteIn, ...] = ()
+    predicates: dict[int, bool | str] = {}
+    proposals: tuple[Proposal, ...] = ()
+    gate_verdict: str | None = None
+    only_escalation: bool = False
+    draw: float = 0.0
+    permanent: bool = False
+    usage: Usage | None = None
+
+
+class Emit(Command, frozen=True):
+    """A running node emits; the decision holds the receipt."""
+
+    node: str
+    attempt: int
+    emission: EmissionIn
+    proposals: tuple[Proposal, ...] = ()
+    failed: str = ""
+
+
+class AttemptStopped(Command, frozen=True):
+    """An attempt that was told to stop has stopped, was left behind, or never started."""
+
+    node: str
+    attempt: int
+    how: str = "stopped"
+    detail: str = ""
+
+
+class Elapsed(Command, frozen=True):
+    """A timer fired: ``backoff`` or ``deadline`` of a node, ``wall_clock`` of the run."""
+
+    timer: str
+    node: str | None = None
+    attempt: int = 0
+
+
+class Cancel(Command, frozen=True):
+    """Stop a node, or the whole run. What depends on a cancelled node is skipped.
+
+    ``suspend`` names a suspension reason (``interrupted``): running attempts are given back.
+    """
+
+    node: str | None = None
+    reason: str = ""
+    suspend: str | None = None
+
+
+class Pause(Command, frozen=True):
+    """Hold what has not started."""
+
+
+class Unpause(Command, frozen=True):
+    """Let go what a pause holds."""
+
+
+class Drain(Command, frozen=True):
+    """Finish what runs, start nothing, suspend."""
+
+
+class RaiseBudget(Command, frozen=True):
+    """Raise a named budget."""
+
+    name: str
+    limit: float
+
+
+class Steer(Command, frozen=True):
+    """An operator's note, to ``target`` or to the next node that starts."""
+
+    text: str
+    time: str
+    target: str | None = None
+
+
+class TakeSteers(Command, frozen=True):
+    """A node is about to be invoked and takes what waits for it."""
+
+    node: str
+    attempt: int
+
+
+class Inject(Command, frozen=True):
+    """Somebody outside adds a node."""
+
+    proposal: Proposal
+
+
+class Ask(Command, frozen=True):
+    """A running node asks a question."""
+
+    node: str
+    attempt: int
+    key: str
+    question: str
+    choices: tuple[str, ...] = ()
+    schema: msgspec.Raw | None = None
+    default: int | None = None
+
+
+class Answer(Command, frozen=True):
+    """A person answers a node's question, or decides an undecided gate."""
+
+    node: str
+    key: str | None
+    value: int
+    by: str = ""
+    because: str = ""
+
+
+class Memoise(Command, frozen=True):
+    """A sub-step's result."""
+
+    node: str
+    attempt: int
+    key: str
+    value: int
+
+
+class BranchMade(Command, frozen=True):
+    """The session made a branch for a node."""
+
+    branch: str
+    node: str
+    source: str | None = None
+
+
+COMMANDS: tuple[type[Command], ...] = (
+    Start,
+    Finish,
+    Emit,
+    AttemptStopped,
+    Elapsed,
+    Cancel,
+    Pause,
+    Unpause,
+    Drain,
+    RaiseBudget,
+    Steer,
+    TakeSteers,
+    Inject,
+    Ask,
+    Answer,
+    Memoise,
+    BranchMade,
+)
+
+AnyCommand = Union[COMMANDS]  # type: ignore[valid-type]  # noqa: UP007 (the union is built from the table)

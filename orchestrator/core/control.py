@@ -1,0 +1,261 @@
+"""What people and timers ask of a run: pause, drain, cancel, steer, answer, inject, deadlines."""
+
+from __future__ import annotations
+
+from orchestrator.core import commands as c
+from orchestrator.core.closing import stop_run, suspend_run
+from orchestrator.core.decisions import Decision
+from orchestrator.core.dispatch import start_all
+from orchestrator.core.emitting import take
+from orchestrator.core.facts import (
+    BranchCreated,
+    BudgetRaised,
+    DrainRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    ResultStale,
+    RunPaused,
+    RunUnpaused,
+    SteerDelivered,
+    SteerReceived,
+    StepMemoised,
+)
+from orchestrator.core.gates import decide_gate
+from orchestrator.core.growth import inject
+from orchestrator.core.outcomes import release_dependents, stopped
+from orchestrator.core.proposals import carry_out
+from orchestrator.core.refusing import refuse, refuse_growth
+from orchestrator.core.state import NodeState
+from orchestrator.core.status import TERMINAL, RunReason, Status
+from emissions import Accepted, Refused
+
+__all__ = [
+    "answer",
+    "ask",
+    "attempt_stopped",
+    "branch_made",
+    "cancel_node_or_run",
+    "drain",
+    "elapsed",
+    "emit",
+    "inject_node",
+    "memoise",
+    "pause",
+    "raise_budget",
+    "steer",
+    "take_steers",
+    "too_late",
+    "unpause",
+]
+
+#: A budget that can be raised, and the field's type in words for the refusal.
+_RAISABLE = frozenset(
+    {"spawns", "depth", "escalations", "concurrency", "tokens", "cost_usd", "wall_clock"}
+)
+
+
+def emit(decision: Decision, command: c.Emit) -> None:
+    """A running node emits."""
+    node = decision.state.nodes[command.node]
+    if node.attempt != command.attempt or node.status is not Status.RUNNING:
+        detail = f"attempt {command.attempt} of {command.node} is not running"
+        decision.receipts.append(refuse(decision, node, command.emission, "not_running", detail))
+    elif command.failed:
+        decision.receipts.append(refuse(decision, node, command.emission, "handler_error", command.failed))
+    elif take(decision, node, command.emission) and command.proposals:
+        carry_out(decision, node, command.proposals)
+
+
+def attempt_stopped(decision: Decision, command: c.AttemptStopped) -> None:
+    """An attempt has stopped, was left behind, or was never started."""
+    node = decision.state.nodes[command.node]
+    if node.status is Status.STOPPING and node.attempt == command.attempt:
+        stopped(decision, node, command.how, command.detail)
+    else:
+        decision.fact(ResultStale(command.node, command.attempt, command.how))
+
+
+def elapsed(decision: Decision, command: c.Elapsed) -> None:
+    """A timer fired; one that is no longer of interest is ignored."""
+    state = decision.state
+    if command.timer == "wall_clock":
+        if not state.draining and not state.cancelling:
+            suspend_run(decision, RunReason.DEADLINE, "the run's wall_clock budget is used up")
+        return
+    node = state.nodes[command.node or ""]
+    if command.timer == "backoff":
+        if node.status is Status.BACKING_OFF and node.attempt == command.attempt:
+            decision.recommend(node, Status.READY)
+        return
+    if node.status in TERMINAL or node.status in (Status.STOPPING, Status.ASKING):
+        return
+    why = f"its deadline of {node.op.deadline} s passed"
+    if node.status is Status.RUNNING:
+        decision.recommend(node, Status.STOPPING, (Status.FAILED, why))
+    else:
+        decision.recommend(node, Status.FAILED, why)
+
+
+def pause(decision: Decision, _command: c.Pause) -> None:
+    """Pausing twice is pausing once."""
+    if not decision.state.paused:
+        decision.fact(RunPaused())
+
+
+def unpause(decision: Decision, _command: c.Unpause) -> None:
+    """Let go what the pause holds; nothing happens to a run that is not paused."""
+    if decision.state.paused:
+        decision.fact(RunUnpaused())
+        start_all(decision)
+
+
+def drain(decision: Decision, _command: c.Drain) -> None:
+    """Finish what runs, start nothing, suspend."""
+    if not decision.state.draining and not decision.state.cancelling:
+        decision.fact(DrainRequested())
+
+
+def cancel_node_or_run(decision: Decision, command: c.Cancel) -> None:
+    """Stop a node, the run, or (``suspend``) the process's work on it."""
+    if command.suspend is not None:
+        suspend_run(decision, command.suspend, command.reason)
+    elif command.node is None:
+        stop_run(decision, RunReason.CANCELLED, command.reason)
+    else:
+        node = decision.state.resolve(command.node)
+        if node is None:
+            decision.receipts.append(Refused("unknown_node", f"{command.node!r} is no node of this run"))
+        elif node.status in TERMINAL or node.status is Status.STOPPING:
+            decision.receipts.append(Refused("too_late", f"{node.name} is {node.status.value}"))
+        else:
+            _cancel_one(decision, node, command.reason or "cancelled by request")
+            decision.receipts.append(Accepted(node.name))
+
+
+def _cancel_one(decision: Decision, node: NodeState, reason: str) -> None:
+    if node.status is Status.RUNNING:
+        decision.recommend(node, Status.STOPPING, (Status.CANCELLED, reason))
+    else:
+        decision.recommend(node, Status.CANCELLED, reason)
+
+
+def raise_budget(decision: Decision, command: c.RaiseBudget) -> None:
+    """A lower or equal limit is refused: a budget only grows."""
+    present = getattr(decision.state.budget, command.name, None) if command.name in _RAISABLE else None
+    if present is None or command.limit <= present:
+        detail = f"{command.name} is {present}; a budget can only be raised"
+        decision.receipts.append(Refused("invalid", detail))
+        return
+    decision.fact(BudgetRaised(command.name, command.limit))
+    decision.receipts.append(Accepted())
+    start_all(decision)
+
+
+def steer(decision: Decision, command: c.Steer) -> None:
+    """Take an operator's note, unless it is for a node that has settled."""
+    state = decision.state
+    target: str | None = None
+    node: NodeState | None = None
+    if command.target is not None:
+        node = state.resolve(command.target)
+        if node is None:
+            decision.receipts.append(Refused("unknown_node", f"{command.target!r} is no node of this run"))
+            return
+        if node.status in TERMINAL:
+            decision.receipts.append(Refused("too_late", f"{node.name} is {node.status.value}"))
+            return
+        target = node.op.name
+    number = len(state.steers) + 1
+    decision.fact(SteerReceived(number, command.text, command.time, target))
+    if node is not None and node.status is Status.RUNNING:
+        decision.fact(SteerDelivered(number, node.op.name, node.attempt))
+    decision.receipts.append(Accepted(target, number))
+
+
+def take_steers(decision: Decision, command: c.TakeSteers) -> None:
+    """A node is about to be invoked: it takes what is addressed to it and what is for the next node."""
+    for note in decision.state.steers:
+        if note.delivered_to is None and note.target in (None, command.node):
+            decision.fact(SteerDelivered(note.id, command.node, command.attempt))
+
+
+def inject_node(decision: Decision, command: c.Inject) -> None:
+    """Somebody outside adds a node."""
+    state = decision.state
+    if state.ended or state.suspended:
+        detail = f"the run is over ({state.ended or state.suspended})"
+        decision.receipts.append(Refused("not_running", detail))
+    elif state.cancelling or state.draining:
+        refused = refuse_growth(decision, None, "closing", "the run is stopping")
+        decision.receipts.append(refused)
+    else:
+        decision.receipts.append(inject(decision, None, command.proposal))
+
+
+def ask(decision: Decision, command: c.Ask) -> None:
+    """A running node asks; a question that has its answer is not asked again."""
+    node = decision.state.nodes[command.node]
+    if node.attempt != command.attempt or node.status is not Status.RUNNING:
+        detail = f"attempt {command.attempt} of {command.node} is not running"
+        decision.receipts.append(Refused("not_running", detail))
+        return
+    known = (node.questions or {}).get(command.key)
+    if known is None or known.answer is None:
+        decision.recommend(node, Status.ASKING, command)
+    decision.receipts.append(Accepted(node.op.name))
+
+
+def begin_asking(decision: Decision, node: NodeState, command: c.Ask) -> None:
+    """(running, asking): the node holds no slot while it waits."""
+    decision.fact(
+        QuestionAsked(
+            node.op.name, command.attempt, command.key, command.question, command.choices, command.schema,
+            command.default,
+        )
+    )  # fmt: skip
+
+
+def answer(decision: Decision, command: c.Answer) -> None:
+    """Answer a node's question, or decide an undecided gate."""
+    node = decision.state.resolve(command.node)
+    if node is None:
+        decision.receipts.append(Refused("unknown_node", f"{command.node!r} is no node of this run"))
+        return
+    if command.key is None:
+        verdict = decision.values[command.value].decode().strip('"')
+        wrong = decide_gate(decision, node, verdict, command.by, command.because)
+        if wrong is None:
+            release_dependents(decision, node)
+        decision.receipts.append(Accepted(node.name) if wrong is None else Refused("invalid", wrong))
+        return
+    question = (node.questions or {}).get(command.key)
+    if question is None or question.answer is not None or node.status is not Status.ASKING:
+        detail = f"{node.name} has no open question {command.key!r}"
+        decision.receipts.append(Refused("invalid", detail))
+        return
+    decision.fact(QuestionAnswered(node.op.name, command.key, command.value, command.by, command.because))
+    decision.receipts.append(Accepted(node.name))
+    if all(other.answer is not None for other in (node.questions or {}).values()):
+        decision.recommend(node, Status.READY)
+
+
+def too_late(decision: Decision, command: c.Command) -> None:
+    """A command after the end: answered and without effect; a late outcome is on record."""
+    state = decision.state
+    detail = f"the run is over ({state.ended or state.suspended})"
+    if isinstance(command, c.Finish):
+        decision.fact(ResultStale(command.node, command.attempt, command.outcome))
+    elif isinstance(command, c.AttemptStopped):
+        decision.fact(ResultStale(command.node, command.attempt, command.how))
+    else:
+        decision.receipts.append(Refused("not_running", detail))
+
+
+def memoise(decision: Decision, command: c.Memoise) -> None:
+    """Keep a sub-step's result for later attempts."""
+    decision.fact(StepMemoised(command.node, command.key, command.value))
+
+
+def branch_made(decision: Decision, command: c.BranchMade) -> None:
+    """The session made a branch for a node."""
+    decision.fact(BranchCreated(command.branch, command.node, command.source))

@@ -1,0 +1,58 @@
+"""One decision: the facts that a command leads to, and the queue of what they recommend.
+
+A rule reads the state, appends facts and recommends; it never calls another transition. Each fact is
+applied as it is appended, so that the next rule sees its effect (engine.md 6).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from emissions import Receipt
+from orchestrator.core.apply import APPLY
+from orchestrator.core.commands import Command
+from orchestrator.core.facts import Fact
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import Status
+
+__all__ = ["Decision", "Why"]
+
+#: What a recommendation carries: the command's part or a reason in words.
+Why = object
+
+
+class Decision:
+    """What is being decided. It is a frame for ``apply``.
+
+    Attributes:
+        state: the run, changed only by :meth:`fact`.
+        command, at, values: the input: what is asked, when, and the JSON it refers to.
+        facts: what was decided so far, in order.
+        receipts: answers to the emissions of the command, in their order.
+    """
+
+    __slots__ = ("at", "command", "facts", "queue", "receipts", "state", "values")
+
+    def __init__(self, state: RunState, command: Command, at: int, values: Sequence[bytes]) -> None:
+        self.state = state
+        self.command = command
+        self.at = at
+        self.values = values
+        self.facts: list[Fact] = []
+        self.receipts: list[Receipt] = []
+        self.queue: deque[tuple[NodeState, Status | None, Why]] = deque()
+
+    def fact(self, fact: Fact) -> None:
+        """Decide ``fact``: it is true from here on."""
+        self.facts.append(fact)
+        self.state.facts += 1
+        APPLY[type(fact)](self.state, fact, self)
+
+    def recommend(self, node: NodeState, to: Status, why: Why = None) -> None:
+        """Say what a node should become; the settle loop carries it out in turn."""
+        self.queue.append((node, to, why))
+
+    def due(self, node: NodeState) -> None:
+        """Say that every predecessor of ``node`` has let go: it is to be judged."""
+        self.queue.append((node, None, None))

@@ -1,0 +1,92 @@
+"""Gates: one total map from verdicts to what they do, judged once, when the gate settles (kernel.md 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from emissions import VerdictValue
+from orchestrator.core.decisions import Decision
+from orchestrator.core.facts import GateApproved, GateRejected, GateUndecided
+from orchestrator.core.spec import Gate, Undecided
+from orchestrator.core.state import NodeState
+
+__all__ = ["APPROVE", "GATE_VERDICT", "REJECT", "decide_gate", "gate_verdict", "judge_gate"]
+
+#: The key of the operation-graph seed's gate contract, and its two values.
+GATE_VERDICT = "gate_verdict"
+REJECT = "reject"
+APPROVE = "approve"
+
+#: What each verdict does where a gate says nothing else. Total: a test fails if a member is missing.
+_DEFAULT: Mapping[VerdictValue, bool] = {
+    VerdictValue.APPROVE: False,
+    VerdictValue.APPROVE_WITH_FIXES: False,
+    VerdictValue.REQUEST_CHANGES: False,
+    VerdictValue.REJECT: True,
+}
+
+
+def gate_verdict(gate: Gate, verdict: VerdictValue | str) -> str | None:
+    """What a verdict sets ``gate_verdict`` to at this gate: ``reject``, or None, which opens it.
+
+    Raises:
+        ValueError: it is not one of the four verdicts.
+    """
+    value = VerdictValue(verdict)
+    refuses = value.value in gate.refuse_on or (_DEFAULT[value] and not gate.refuse_on)
+    return REJECT if refuses else None
+
+
+def judge_gate(decision: Decision, node: NodeState, top_level: str | None, why: str = "") -> None:
+    """Judge a gate that has just settled; nothing happens to a node that is no gate.
+
+    Args:
+        top_level: the value's ``gate_verdict``, which counts where no Verdict was given.
+        why: how the gate settled, if not by completing.
+    """
+    gate = node.op.gate
+    if gate is None:
+        return
+    verdicts = dict.fromkeys(node.verdicts or ())
+    if why:
+        _undecided(decision, node, gate, why)
+    elif len(verdicts) > 1:
+        _undecided(decision, node, gate, f"its verdicts contradict: {', '.join(verdicts)}")
+    elif verdicts:
+        (verdict,) = verdicts
+        if gate_verdict(gate, verdict) == REJECT:
+            decision.fact(GateRejected(node.op.name, verdict, node.rationale))
+        else:
+            decision.fact(GateApproved(node.op.name, verdict))
+    elif top_level == REJECT:
+        decision.fact(GateRejected(node.op.name, None, cause=GATE_VERDICT))
+    elif top_level == APPROVE:
+        decision.fact(GateApproved(node.op.name, None))
+    else:
+        _undecided(decision, node, gate, "it gave no readable verdict")
+
+
+def _undecided(decision: Decision, node: NodeState, gate: Gate, why: str) -> None:
+    """Undecided does not open: hold (default), or what the flow's author chose."""
+    if gate.on_undecided is Undecided.REJECT:
+        decision.fact(GateRejected(node.op.name, None, why, cause="undecided"))
+    elif gate.on_undecided is Undecided.PASS:
+        decision.fact(GateApproved(node.op.name, None, because=f"on_undecided: pass ({why})"))
+    else:
+        decision.fact(GateUndecided(node.op.name, why))
+
+
+def decide_gate(decision: Decision, node: NodeState, verdict: str, by: str, because: str) -> str | None:
+    """A person decides an undecided gate; what is wrong with that, or None."""
+    gate = node.op.gate
+    if gate is None or node.judgement != "undecided":
+        return f"{node.name} is not an undecided gate"
+    try:
+        value = VerdictValue(verdict).value
+    except ValueError:
+        return f"{verdict!r} is not one of {', '.join(VerdictValue)}"
+    if gate_verdict(gate, value) == REJECT:
+        decision.fact(GateRejected(node.op.name, value, because, by=by, because=because))
+    else:
+        decision.fact(GateApproved(node.op.name, value, by=by, because=because))
+    return None

@@ -1,0 +1,96 @@
+"""The graph machine: ``handle(command) -> decision``. It decides; it never waits, reads a clock or acts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from orchestrator.core import commands as c
+from orchestrator.core import control
+from orchestrator.core.apply import apply
+from orchestrator.core.closing import conclude
+from orchestrator.core.decisions import Decision
+from orchestrator.core.facts import GraphPlanned, RunStarted
+from orchestrator.core.outcomes import finish
+from orchestrator.core.records import Record
+from orchestrator.core.restoring import known_nodes
+from orchestrator.core.state import RunState
+from orchestrator.core.status import Status
+from orchestrator.core.table import settle
+
+__all__ = ["GraphMachine"]
+
+
+def _start(decision: Decision, command: c.Start) -> None:
+    state = decision.state
+    decision.fact(RunStarted(command.run, command.plan.name))
+    decision.fact(GraphPlanned(command.plan))
+    state.waits_for_answers = command.waits_for_answers
+    known_nodes(decision, command.known)
+    for node in state.nodes.values():
+        if node.status is Status.WAITING and node.pending == 0:
+            decision.due(node)
+
+
+#: Any: the table pairs each command with the function that takes it.
+_HANDLERS: Mapping[type[c.Command], Callable[[Decision, Any], None]] = {
+    c.Start: _start,
+    c.Finish: finish,
+    c.Emit: control.emit,
+    c.AttemptStopped: control.attempt_stopped,
+    c.Elapsed: control.elapsed,
+    c.Cancel: control.cancel_node_or_run,
+    c.Pause: control.pause,
+    c.Unpause: control.unpause,
+    c.Drain: control.drain,
+    c.RaiseBudget: control.raise_budget,
+    c.Steer: control.steer,
+    c.TakeSteers: control.take_steers,
+    c.Inject: control.inject_node,
+    c.Ask: control.ask,
+    c.Answer: control.answer,
+    c.Memoise: control.memoise,
+    c.BranchMade: control.branch_made,
+}
+
+
+class GraphMachine:
+    """A run that starts a node when its predecessors have settled.
+
+    Attributes:
+        state: what is true now. Read it; only the machine changes it.
+    """
+
+    __slots__ = ("state",)
+
+    def __init__(self) -> None:
+        """Begin with an empty run; the first command is Start."""
+        self.state = RunState()
+
+    def handle(self, command: c.Command, at: int, values: Sequence[bytes] = ()) -> Decision:
+        """Decide one command; the facts are applied when this returns.
+
+        Args:
+            at: nanoseconds of the run's active time, never below the last command's.
+            values: the JSON to which the command refers by position.
+
+        Raises:
+            InternalError: a rule asked for what the table does not allow; the run must halt.
+        """
+        state = self.state
+        state.at = at
+        decision = Decision(state, command, at, values)
+        if not state.ended and not state.suspended:
+            _HANDLERS[type(command)](decision, command)
+            settle(decision)
+            if not state.running or state.live == 0:
+                conclude(decision)
+        else:
+            control.too_late(decision, command)
+        return decision
+
+    def replay(self, record: Record) -> None:
+        """Apply a recorded command's facts; nothing is decided again."""
+        self.state.at = record.at
+        for fact in record.facts:
+            apply(self.state, fact, record)

@@ -1,0 +1,265 @@
+"""How nodes settle: completed, failed, escalated, skipped by choice, stopped, attempted again."""
+
+from __future__ import annotations
+
+from emissions import Refused
+from orchestrator.core.closing import stop_run
+from orchestrator.core.commands import Finish
+from orchestrator.core.decisions import Decision, Why
+from orchestrator.core.dispatch import wake
+from orchestrator.core.emitting import take
+from orchestrator.core.escalation import escalate
+from orchestrator.core.facts import (
+    AttemptGivenBack,
+    CancelIgnored,
+    ContextWritten,
+    EdgesJudged,
+    Fact,
+    Failure,
+    NodeCancelled,
+    NodeCompleted,
+    NodeFailed,
+    NodeReady,
+    NodeRetryScheduled,
+    NodeSkipped,
+    NodeStopping,
+    ResultStale,
+    UsageRecorded,
+)
+from orchestrator.core.gates import judge_gate
+from orchestrator.core.proposals import carry_out
+from orchestrator.core.refusing import total_refusals
+from orchestrator.core.spec import Retry
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import TERMINAL, Status
+
+__all__ = ["finish", "would_retry"]
+
+_SECOND = 1_000_000_000
+
+
+def finish(decision: Decision, command: Finish) -> None:
+    """An attempt ended by itself: take what it carried, then settle the node or try again."""
+    node = decision.state.nodes[command.node]
+    if node.attempt != command.attempt or node.status not in (Status.RUNNING, Status.STOPPING):
+        decision.fact(ResultStale(command.node, command.attempt, command.outcome))
+        return
+    if command.usage is not None:
+        _record_usage(decision, command)
+    if node.status is Status.STOPPING:
+        # it was told to stop: what it gave in the last moment comes too late
+        decision.fact(ResultStale(command.node, command.attempt, command.outcome))
+        decision.recommend(node, Status(node.settles))
+        return
+    for emission in command.emissions:
+        take(decision, node, emission)
+    to = _target(decision.state, node, command)
+    if command.predicates and to in TERMINAL:
+        decision.fact(EdgesJudged(node.op.name, command.predicates))
+    decision.recommend(node, to, command)
+
+
+def _target(state: RunState, node: NodeState, command: Finish) -> Status:
+    if command.outcome == "not_applicable":
+        return Status.SKIPPED
+    if command.outcome == "failed" and would_retry(state, node, command.error, permanent=command.permanent):
+        return Status.BACKING_OFF
+    if node.escalation is not None:
+        return Status.ESCALATED
+    if command.outcome == "failed" or node.gave_up or command.only_escalation:
+        return Status.FAILED
+    return Status.COMPLETED
+
+
+def would_retry(state: RunState, node: NodeState, error: Failure | None, *, permanent: bool = False) -> bool:
+    """True if a failure of the present attempt leads to another one."""
+    retry = node.op.retry
+    if retry is None or permanent or state.cancelling:
+        return False
+    if node.attempt - node.given_back >= retry.attempts:
+        return False
+    return not retry.on or (error is not None and error.type in retry.on)
+
+
+def _record_usage(decision: Decision, command: Finish) -> None:
+    usage = command.usage
+    if usage is not None:
+        decision.fact(
+            UsageRecorded(
+                command.node, command.attempt, usage.requests, usage.input_tokens, usage.output_tokens,
+                usage.cost_usd, usage.model,
+            )
+        )  # fmt: skip
+
+
+# --- (running, ...) ----------------------------------------------------------------------------
+
+
+def complete(decision: Decision, node: NodeState, why: Why) -> None:
+    """(running, completed)."""
+    command = _finish_of(why)
+    for write in command.writes:
+        decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))
+    if command.proposals:
+        carry_out(decision, node, command.proposals)
+    if node.refusals:
+        total_refusals(decision, node)
+    freed = node.holds
+    decision.fact(NodeCompleted(node.op.name, command.attempt, command.value))
+    judge_gate(decision, node, command.gate_verdict)
+    after(decision, node, freed)
+
+
+def fail(decision: Decision, node: NodeState, why: Why) -> None:
+    """(running, failed): the last attempt failed, gave up, or asked for a tier that it cannot have."""
+    command = _finish_of(why)
+    error = command.error
+    if error is None:
+        error = _gave_up(decision, node, command.attempt)
+    if command.proposals:
+        carry_out(decision, node, command.proposals)
+    settle_failed(decision, node, error)
+
+
+def _gave_up(decision: Decision, node: NodeState, attempt: int) -> Failure:
+    """The error of a role that did not raise: it gave up, or could not go on without a higher tier."""
+    if node.gave_up:
+        return Failure("GaveUp", node.gave_up, attempt)
+    refused = [receipt for receipt in decision.receipts if isinstance(receipt, Refused)]
+    why = f"{refused[-1].reason}: {refused[-1].detail}" if refused else "its request was refused"
+    return Failure("EscalationRefused", why, attempt)
+
+
+def settle_failed(decision: Decision, node: NodeState, error: Failure) -> None:
+    """Settle a node as failed, from whichever status it has."""
+    if node.refusals:
+        total_refusals(decision, node)
+    freed = node.holds
+    decision.fact(NodeFailed(node.op.name, node.attempt, error))
+    judge_gate(decision, node, None, f"it failed: {error.type}: {error.message}"[:500])
+    after(decision, node, freed)
+    if node.op.stop_on_failure:
+        stop_run(decision, "failed", f"{node.op.name} failed and on_failure is stop")
+
+
+def back_off(decision: Decision, node: NodeState, why: Why) -> None:
+    """(running, backing_off): the attempt failed, another one follows."""
+    command = _finish_of(why)
+    retry = node.op.retry or Retry()
+    freed = node.holds
+    delay = int(retry.delay(command.attempt, command.draw) * _SECOND)
+    error = command.error or Failure("Error", "", command.attempt)
+    decision.fact(NodeRetryScheduled(node.op.name, command.attempt, error, delay))
+    wake(decision, freed)
+    if delay == 0:
+        decision.recommend(node, Status.READY)
+
+
+def hand_up(decision: Decision, node: NodeState, why: Why) -> None:
+    """(running, escalated)."""
+    command = _finish_of(why)
+    if node.refusals:
+        total_refusals(decision, node)
+    freed = node.holds
+    escalate(decision, node, command.value)
+    after(decision, node, freed)
+
+
+def decline(decision: Decision, node: NodeState, why: Why) -> None:
+    """(running, skipped): the role said that the node is not applicable."""
+    command = _finish_of(why)
+    freed = node.holds
+    reason = command.error.message if command.error is not None else "not applicable"
+    decision.fact(NodeSkipped(node.op.name, reason or "not applicable"))
+    judge_gate(decision, node, None, "it was not applicable")
+    after(decision, node, freed)
+
+
+def _finish_of(why: Why) -> Finish:
+    if isinstance(why, Finish):
+        return why
+    return Finish("", 0)
+
+
+# --- stopping ----------------------------------------------------------------------------------
+
+
+def stop(decision: Decision, node: NodeState, why: Why) -> None:
+    """(running, stopping): the reason carries what the node will settle as."""
+    settles, reason = why if isinstance(why, tuple) else (Status.CANCELLED, str(why or ""))
+    decision.fact(NodeStopping(node.op.name, node.attempt, settles, reason))
+
+
+def stopped(decision: Decision, node: NodeState, how: str, detail: str) -> None:
+    """An attempt that was told to stop has stopped, or was left behind."""
+    if how == "ignored":
+        decision.fact(CancelIgnored(node.op.name, node.attempt, detail))
+    decision.recommend(node, Status(node.settles))
+
+
+def cancel(decision: Decision, node: NodeState, why: Why) -> None:
+    """(anything live, cancelled)."""
+    if node.refusals:
+        total_refusals(decision, node)
+    freed = node.holds
+    reason = why if isinstance(why, str) else node.reason
+    decision.fact(NodeCancelled(node.op.name, reason))
+    after(decision, node, freed)
+
+
+def stop_as_failed(decision: Decision, node: NodeState, _why: Why) -> None:
+    """(stopping, failed): its deadline passed."""
+    settle_failed(decision, node, Failure("DeadlineExceeded", node.reason, node.attempt))
+
+
+def give_back(decision: Decision, node: NodeState, _why: Why) -> None:
+    """(stopping, ready): the attempt was stopped through no fault of the node."""
+    freed = node.holds
+    decision.fact(AttemptGivenBack(node.op.name, node.attempt, node.reason))
+    wake(decision, freed)
+    decision.recommend(node, Status.RUNNING)
+
+
+def fail_waiting(decision: Decision, node: NodeState, why: Why) -> None:
+    """(waiting | ready | backing_off | asking, failed): it never started, or its deadline passed."""
+    if isinstance(why, NodeFailed):
+        settle_failed(decision, node, why.error)
+    else:
+        settle_failed(decision, node, Failure("DeadlineExceeded", str(why), node.attempt))
+
+
+# --- before running ----------------------------------------------------------------------------
+
+
+def become(decision: Decision, node: NodeState, why: Why) -> None:
+    """(waiting, ready | skipped | vetoed): the judgement carries the fact."""
+    if not isinstance(why, Fact):
+        message = f"{node.op.name} was judged without a fact"
+        raise TypeError(message)
+    decision.fact(why)
+    if node.status is Status.READY:
+        decision.recommend(node, Status.RUNNING)
+    else:
+        after(decision, node, ())
+
+
+def ready_again(decision: Decision, node: NodeState, _why: Why) -> None:
+    """(backing_off | asking, ready)."""
+    decision.fact(NodeReady(node.op.name))
+    decision.recommend(node, Status.RUNNING)
+
+
+def after(decision: Decision, node: NodeState, freed: tuple[str, ...]) -> None:
+    """What every settling leads to: freed resources wake waiters, dependents become due."""
+    wake(decision, freed)
+    if node.released:
+        release_dependents(decision, node)
+
+
+def release_dependents(decision: Decision, node: NodeState) -> None:
+    """Each dependent for which this was the last predecessor is due."""
+    nodes = decision.state.nodes
+    for edge in node.outs:
+        target = nodes[edge.target]
+        if target.pending == 0 and target.status is Status.WAITING:
+            decision.due(target)

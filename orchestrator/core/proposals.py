@@ -1,0 +1,43 @@
+"""What handlers and ``on_settle`` ask for: each change is judged like any other (roles.md, 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emissions import Accepted, Receipt, Refused
+from orchestrator.core.commands import Proposal
+from orchestrator.core.decisions import Decision
+from orchestrator.core.facts import ContextWritten, NodeVetoed, SteerReceived
+from orchestrator.core.growth import inject
+from orchestrator.core.state import NodeState
+from orchestrator.core.status import Status
+
+__all__ = ["carry_out"]
+
+
+def carry_out(decision: Decision, node: NodeState | None, proposals: Sequence[Proposal]) -> list[Receipt]:
+    """Judge each proposal in turn; a refused one does not stop the next."""
+    return [_carry_out(decision, node, proposal) for proposal in proposals]
+
+
+def _carry_out(decision: Decision, node: NodeState | None, proposal: Proposal) -> Receipt:
+    if proposal.kind == "inject":
+        return inject(decision, node, proposal)
+    if proposal.kind == "write" and node is not None and proposal.write is not None:
+        write = proposal.write
+        decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))
+        return Accepted()
+    target = None if proposal.node is None else decision.state.resolve(proposal.node)
+    if proposal.node is not None and target is None:
+        return Refused("unknown_node", f"{proposal.node!r} is no node of this run")
+    if proposal.kind == "steer":
+        number = len(decision.state.steers) + 1
+        decision.fact(SteerReceived(number, proposal.reason, "", None if target is None else target.name))
+        return Accepted()
+    if target is None or target.status not in (Status.WAITING, Status.READY):
+        return Refused("too_late", f"{proposal.node} has started")
+    who = "a handler" if node is None else node.op.name
+    decision.recommend(
+        target, Status.VETOED, NodeVetoed(target.op.name, (who,), f"vetoed by {who}: {proposal.reason}")
+    )
+    return Accepted()

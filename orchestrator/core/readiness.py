@@ -1,0 +1,128 @@
+"""What becomes of a node when all of its predecessors have let go (kernel.md 2, in that order).
+
+Vetoed, if any path leads through a rejected gate. Else skipped, if its edges do not carry it or its
+``when`` is false. Else failed, if a condition gave no bool or two unordered context writes meet in it.
+Else ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orchestrator.core.context import conflict_in, view_of
+from orchestrator.core.expressions import compile_expression
+from orchestrator.core.facts import Fact, Failure, NodeFailed, NodeReady, NodeSkipped, NodeVetoed
+from orchestrator.core.scopes import edge_scope, node_scope
+from orchestrator.core.state import EdgeState, NodeState, RunState
+from orchestrator.core.status import Status
+from orchestrator.errors import ConditionError, OrchestratorError
+
+__all__ = ["judge"]
+
+_NEVER_ALIVE = (Status.SKIPPED, Status.VETOED, Status.CANCELLED)
+
+
+def judge(state: RunState, node: NodeState) -> tuple[Status, Fact]:
+    """What a due node becomes, with the fact that says so."""
+    name = node.op.name
+    gates = _vetoing(state, node)
+    if gates:
+        return Status.VETOED, NodeVetoed(name, gates, f"rejected by {', '.join(gates)}")
+    try:
+        handles, unmet = _edges(state, node)
+        if unmet is not None:
+            return Status.SKIPPED, unmet
+        if node.op.when is not None and not _holds(node.op.when, node_scope(state, node)):
+            return Status.SKIPPED, NodeSkipped(name, f"condition was false: {node.op.when}")
+    except OrchestratorError as error:
+        return Status.FAILED, _failure(node, error)
+    if state.written:
+        conflict = conflict_in(state, view_of(state, node))
+        if conflict is not None:
+            why = Failure("ContextConflictError", str(conflict), node.attempt)
+            return Status.FAILED, NodeFailed(name, node.attempt, why)
+    return Status.READY, NodeReady(name, handles)
+
+
+def _failure(node: NodeState, error: OrchestratorError) -> NodeFailed:
+    return NodeFailed(node.op.name, node.attempt, Failure("ConditionError", str(error), node.attempt))
+
+
+def _vetoing(state: RunState, node: NodeState) -> tuple[str, ...]:
+    """Every rejecting gate on any path to the node, in the order of its edges."""
+    found: dict[str, None] = {}
+    for edge in node.ins:
+        source = state.nodes[edge.source]
+        if source.status is Status.VETOED:
+            found.update(dict.fromkeys(source.vetoed_by))
+        elif source.judgement == "rejected":
+            found[edge.source] = None
+    return tuple(found)
+
+
+def _edges(state: RunState, node: NodeState) -> tuple[tuple[str, ...], NodeSkipped | None]:
+    """Failed predecessors whose failure a living edge accepts, and the reason to skip, if any."""
+    handles: tuple[str, ...] = ()
+    alive = carrying = discounted = 0
+    blocked: EdgeState | None = None
+    for edge in node.ins:
+        source = state.nodes[edge.source]
+        lives = _lives(state, edge, source)
+        if lives and source.status is Status.FAILED and not source.handled:
+            handles = (*handles, edge.source)
+        if edge.waits_only and not edge.spec.required:
+            continue
+        carrying += 1
+        if lives:
+            alive += 1
+        elif node.op.needs == "all" and source.status is Status.SKIPPED:
+            discounted += 1
+        elif blocked is None:
+            blocked = edge
+    if not carrying or (node.op.needs == "any" and alive):
+        return handles, None
+    if node.op.needs == "all" and blocked is None and discounted < carrying:
+        return handles, None
+    return (), _unmet(state, node, blocked)
+
+
+def _lives(state: RunState, edge: EdgeState, source: NodeState) -> bool:
+    """True if the edge can make its target live; an error of its condition is raised."""
+    if edge.waits_only and not edge.spec.required:
+        return source.status not in _NEVER_ALIVE
+    if source.status.value not in edge.spec.accept:
+        return False
+    # a failure that was restored is nobody's input, whatever the edge accepts (S55)
+    if source.restored and source.status is Status.FAILED:
+        return False
+    if edge.spec.predicate is not None:
+        return _predicate(edge)
+    if edge.spec.when is None:
+        return True
+    return _holds(edge.spec.when, edge_scope(state, source))
+
+
+def _predicate(edge: EdgeState) -> bool:
+    if isinstance(edge.judged, bool):
+        return edge.judged
+    reason = edge.judged or "was not judged"
+    message = f"the condition from {edge.source!r} to {edge.target!r} {reason}"
+    raise ConditionError(message)
+
+
+def _holds(text: str, scope: Mapping[str, object]) -> bool:
+    return compile_expression(text).evaluate_bool(scope)
+
+
+def _unmet(state: RunState, node: NodeState, blocked: EdgeState | None) -> NodeSkipped:
+    name = node.op.name
+    edge = blocked or (node.ins[0] if node.ins else None)
+    if edge is None:
+        return NodeSkipped(name, "no edge leads to it")
+    source = state.nodes[edge.source]
+    if source.status is not Status.COMPLETED and (
+        source.restored or source.status.value not in edge.spec.accept
+    ):
+        return NodeSkipped(name, f"blocked by {edge.source} ({source.status.value})", edge.source)
+    condition = edge.spec.when or "its predicate"
+    return NodeSkipped(name, f"condition from {edge.source} was false: {condition}", edge.source)

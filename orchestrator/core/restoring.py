@@ -1,0 +1,61 @@
+"""Nodes whose outcome is known before the run starts: announced once as restored, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.core.commands import Known
+from orchestrator.core.decisions import Decision, Why
+from orchestrator.core.facts import (
+    Fact,
+    Failure,
+    NodeCancelled,
+    NodeCompleted,
+    NodeEscalated,
+    NodeFailed,
+    NodeSkipped,
+    NodeVetoed,
+)
+from orchestrator.core.gates import judge_gate
+from orchestrator.core.outcomes import after
+from orchestrator.core.state import NodeState
+from orchestrator.core.status import Status
+
+__all__ = ["known_nodes", "restore"]
+
+
+def known_nodes(decision: Decision, known: Sequence[Known]) -> None:
+    """Settle every known node before anything is judged."""
+    for one in known:
+        node = decision.state.nodes[one.node]
+        _restore(decision, node, one)
+
+
+def restore(decision: Decision, node: NodeState, why: Why) -> None:
+    """(waiting, completed | escalated): only a known outcome leads there without a run."""
+    if not isinstance(why, Known):
+        message = f"{node.op.name} can only be restored from a known outcome"
+        raise TypeError(message)
+    _restore(decision, node, why)
+
+
+def _restore(decision: Decision, node: NodeState, known: Known) -> None:
+    decision.fact(_fact(node, known))
+    if node.op.gate is not None and not node.released:
+        why = "" if known.status == Status.COMPLETED else f"it was restored as {known.status}"
+        judge_gate(decision, node, known.gate_verdict, why)
+    after(decision, node, ())
+
+
+def _fact(node: NodeState, known: Known) -> Fact:
+    name = node.op.name
+    failure = known.error or Failure("RestoredFailure", known.reason)
+    facts: dict[str, Fact] = {
+        Status.COMPLETED: NodeCompleted(name, 0, known.value, restored=True),
+        Status.FAILED: NodeFailed(name, 0, failure, restored=True),
+        Status.SKIPPED: NodeSkipped(name, known.reason or "restored", restored=True),
+        Status.VETOED: NodeVetoed(name, known.gates, known.reason, restored=True),
+        Status.CANCELLED: NodeCancelled(name, known.reason, restored=True),
+        Status.ESCALATED: NodeEscalated(name, 0, "", known.reason, value=known.value, restored=True),
+    }
+    return facts[known.status]

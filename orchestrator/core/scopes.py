@@ -1,0 +1,178 @@
+"""What expressions and templates can name: a node's arguments, context and ancestors, by value.
+
+Only ancestors can be named: a node that merely happens to have settled is not there, so that timing
+never picks a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from orchestrator.core.context import Reducer, fold, view_after, view_of
+from orchestrator.core.expressions import NodeView
+from orchestrator.core.order import in_graph_order
+from orchestrator.core.state import EdgeState, Emitted, NodeState, RunState
+from orchestrator.core.status import TERMINAL, Status
+
+__all__ = ["Lazy", "ancestors", "context_mapping", "edge_scope", "node_scope", "outputs_scope", "view"]
+
+_decode = msgspec.json.decode
+
+
+class Lazy(Mapping[str, object]):
+    """A read-only mapping whose values are made when they are looked up, once."""
+
+    __slots__ = ("_make", "_made", "_names")
+
+    def __init__(self, names: Mapping[str, None] | dict[str, None], make: Callable[[str], object]) -> None:
+        """``make(name)`` is called for names of ``names`` only."""
+        self._names, self._make = names, make
+        self._made: dict[str, object] = {}
+
+    def __getitem__(self, name: str) -> object:
+        """The value of ``name``; KeyError if there is none."""
+        if name not in self._made:
+            if name not in self._names:
+                raise KeyError(name)
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names, in order."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """How many names there are."""
+        return len(self._names)
+
+
+def view(node: NodeState, name: str | None = None) -> NodeView:
+    """A node as expressions see it."""
+    raw = node.value if node.status is Status.COMPLETED else None
+    return NodeView(name or node.name, node.status.value, raw)
+
+
+def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:
+    """For an edge's ``when``: result, status, context and args as of the source's settling.
+
+    ``result`` of a failed source is its error as a mapping (type, message, attempt).
+    """
+
+    def make(name: str) -> object:
+        if name == "result":
+            if source.error is not None:
+                return {"type": source.error.type, "message": source.error.message,
+                        "attempt": source.error.attempt}  # fmt: skip
+            return None if source.value is None else _decode(source.value)
+        if name == "status":
+            return source.status.value
+        if name == "args":
+            return _decode(state.plan.args)
+        if name == "nodes":
+            return _nodes(state, ancestors(state, source) | {source.name: None})
+        return context_mapping(state, view_after(state, source))
+
+    return Lazy(dict.fromkeys(("result", "status", "context", "args", "nodes")), make)
+
+
+def node_scope(
+    state: RunState, node: NodeState, custom: Mapping[str, Reducer] | None = None
+) -> Mapping[str, object]:
+    """For a node's ``when``, instruction and parameters: args, context, emissions and its ancestors."""
+    above = ancestors(state, node)
+    renamed = {edge.reads_as: edge.source for edge in node.ins}
+
+    def make(name: str) -> object:
+        if name == "args":
+            return _decode(state.plan.args)
+        if name == "context":
+            return context_mapping(state, view_of(state, node), custom)
+        if name == "nodes":
+            return _nodes(state, {**above, **dict.fromkeys(renamed)}, renamed)
+        if name == "emissions":
+            return _emissions(state, above)
+        return view(state.nodes[renamed.get(name, _latest(state, name))], name)
+
+    names = dict.fromkeys(("args", "context", "nodes", "emissions"))
+    return Lazy({**names, **above, **dict.fromkeys(renamed), **_bare(state, above)}, make)
+
+
+def outputs_scope(state: RunState, custom: Mapping[str, Reducer] | None = None) -> Mapping[str, object]:
+    """For a document's ``outputs``: every settled node."""
+    settled = {name: None for name, node in state.nodes.items() if node.status in TERMINAL}
+    last = {key: names for node in settled for key, names in view_after(state, state.nodes[node]).items()}
+
+    def make(name: str) -> object:
+        if name == "args":
+            return _decode(state.plan.args)
+        if name == "context":
+            return context_mapping(state, last, custom)
+        if name == "nodes":
+            return _nodes(state, settled)
+        if name == "emissions":
+            return _emissions(state, settled)
+        return view(state.nodes[_latest(state, name)], name)
+
+    return Lazy({**dict.fromkeys(("args", "context", "nodes", "emissions")), **settled}, make)
+
+
+def ancestors(state: RunState, node: NodeState) -> dict[str, None]:
+    """Every node on a path to ``node``, nearest first."""
+    found: dict[str, None] = {}
+    stack: list[EdgeState] = list(node.ins)
+    while stack:
+        edge = stack.pop()
+        if edge.source not in found:
+            found[edge.source] = None
+            stack.extend(state.nodes[edge.source].ins)
+    return found
+
+
+def context_mapping(
+    state: RunState,
+    last: Mapping[str, tuple[str, ...]],
+    custom: Mapping[str, Reducer] | None = None,
+) -> Mapping[str, object]:
+    """The shared context as somebody sees it whose last writers are ``last``; folded when read."""
+    first = _decode(state.plan.context)
+
+    def make(key: str) -> object:
+        if key not in last:
+            return first[key]
+        start = {"start": first[key]} if key in first else {}
+        return fold(state, key, last[key], custom=custom, **start)
+
+    return Lazy({**dict.fromkeys(first), **dict.fromkeys(last)}, make)
+
+
+def _latest(state: RunState, name: str) -> str:
+    """The node that a bare name means: the child that succeeded it through escalations."""
+    node = state.resolve(name)
+    return name if node is None else node.name
+
+
+def _bare(state: RunState, above: Mapping[str, None]) -> dict[str, None]:
+    """Names that ancestors took over by escalation."""
+    taken = {}
+    for name in above:
+        if "+" in name:
+            taken[name.partition("+")[0]] = None
+    return {name: None for name in taken if name in state.nodes}
+
+
+def _nodes(
+    state: RunState, names: Mapping[str, None], renamed: Mapping[str, str] | None = None
+) -> Mapping[str, object]:
+    known = renamed or {}
+    return Lazy(dict(names), lambda name: view(state.nodes[known.get(name, _latest(state, name))], name))
+
+
+def _emissions(state: RunState, names: Mapping[str, None]) -> Mapping[str, object]:
+    """Kind -> payloads of accepted emissions of these nodes, in graph order."""
+    by_kind: dict[str, list[Emitted]] = {}
+    for name in in_graph_order(state, names):
+        for entry in state.nodes[name].ledger or ():
+            by_kind.setdefault(entry.kind, []).append(entry)
+    return Lazy(dict.fromkeys(by_kind), lambda kind: [_decode(entry.payload) for entry in by_kind[kind]])

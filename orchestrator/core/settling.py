@@ -1,0 +1,60 @@
+"""How a node leaves a status: counters, slots, resources, and letting go of its dependents."""
+
+from __future__ import annotations
+
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import Status
+
+__all__ = ["BRANCH_PREFIX", "leave", "leave_status", "let_go"]
+
+#: Resources with this prefix are held from start to settling, asking and backing off included.
+BRANCH_PREFIX = "branch:"
+
+_BUSY = (Status.RUNNING, Status.STOPPING)
+
+
+def leave_status(state: RunState, node: NodeState) -> None:
+    """Take the node out of the counters of its present status."""
+    status = node.status
+    if status in _BUSY:
+        state.running -= 1
+        state.slots -= 1
+        if node.holds:
+            _give_back(state, node, keep=BRANCH_PREFIX)
+    elif status is Status.READY:
+        del state.ready[node.op.name]
+    elif status is Status.BACKING_OFF:
+        state.backing_off -= 1
+    elif status is Status.ASKING:
+        state.asking -= 1
+
+
+def leave(state: RunState, node: NodeState, status: Status, at: int) -> None:
+    """Settle the node: it keeps nothing and is never live again in this generation."""
+    leave_status(state, node)
+    if node.holds:
+        _give_back(state, node, keep=None)
+    node.status = status
+    node.settled_at = at
+    state.live -= 1
+    node.early = node.pending > 0
+    # identities only tell repeated emissions of a running node apart
+    node.identities = node.sightings = None
+    if node.refusals:
+        node.refusals = None
+
+
+def let_go(state: RunState, node: NodeState) -> None:
+    """Nobody waits for this node any more (a held gate has settled and has not let go)."""
+    node.released = True
+    nodes = state.nodes
+    for edge in node.outs:
+        nodes[edge.target].pending -= 1
+
+
+def _give_back(state: RunState, node: NodeState, keep: str | None) -> None:
+    kept = tuple(name for name in node.holds if keep is not None and name.startswith(keep))
+    for name in node.holds:
+        if name not in kept:
+            state.used[name] -= 1
+    node.holds = kept

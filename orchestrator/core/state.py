@@ -1,0 +1,252 @@
+"""What is true of a run right now. Only ``apply`` changes it, and only from facts.
+
+The structs refer to each other by name, never by reference: no cycles, so the collector need not
+look at them, and a state can be compared and printed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from orchestrator.core.births import Birth
+from orchestrator.core.facts import Failure
+from orchestrator.core.spec import Budget, Edge, EdgeKind, Operation, Plan, RoleSpec
+from orchestrator.core.status import Status
+
+__all__ = [
+    "EdgeState",
+    "Emitted",
+    "Escalation",
+    "NodeState",
+    "Question",
+    "RunState",
+    "SteerState",
+    "Write",
+]
+
+Judged = bool | str
+
+
+class EdgeState(msgspec.Struct, gc=False):
+    """One dependency while the run goes on. Splicing moves its source; ``spec`` stays as written."""
+
+    source: str
+    target: str
+    spec: Edge
+    #: what the predicate gave: a bool, or the text of its error; None until the source settled
+    judged: Judged | None = None
+
+    @property
+    def reads_as(self) -> str:
+        """The name under which the target reads the source."""
+        return self.spec.reads_as or self.spec.source
+
+    @property
+    def waits_only(self) -> bool:
+        """True for a joined edge: it delivers, and never makes its target live."""
+        return self.spec.kind is EdgeKind.JOIN
+
+
+class Emitted(msgspec.Struct, frozen=True, gc=False):
+    """One accepted emission of the ledger."""
+
+    kind: str
+    number: int
+    attempt: int
+    payload: bytes
+    key: str | None = None
+    child: str | None = None
+    role: str | None = None
+
+
+class Escalation(msgspec.Struct, frozen=True, gc=False):
+    """A request to hand the work up that is carried out when the node settles."""
+
+    reason: str
+    urgency: str
+    child: str
+    context: bytes = b"{}"
+    more: tuple[str, ...] = ()
+
+
+class Write(msgspec.Struct, frozen=True, gc=False):
+    """One context write. ``prior`` are the writers of this key that its node had seen."""
+
+    node: str
+    key: str
+    value: bytes
+    leaves: tuple[str, ...]
+    replace: bool
+    prior: tuple[str, ...]
+    #: 1 + the highest generation among ``prior``: an earlier writer has a lower one
+    generation: int = 1
+
+
+class Question(msgspec.Struct, gc=False):
+    """A question of a node; ``answer`` is its JSON once somebody gave it."""
+
+    node: str
+    key: str
+    text: str
+    choices: tuple[str, ...] = ()
+    schema: bytes | None = None
+    default: bytes | None = None
+    answer: bytes | None = None
+
+
+class SteerState(msgspec.Struct, gc=False):
+    """An operator's note and to whom it went."""
+
+    id: int
+    text: str
+    time: str
+    target: str | None = None
+    delivered_to: str | None = None
+
+
+class NodeState(msgspec.Struct, gc=False):
+    """One node. Each field is written by ``apply`` and by nothing else."""
+
+    op: Operation
+    birth: Birth
+    #: planned ancestor (itself for planned nodes): the first part of its children's names
+    origin: str
+    parent: str | None = None
+    depth: int = 0
+    status: Status = Status.WAITING
+    ins: list[EdgeState] = []
+    outs: list[EdgeState] = []
+    #: incoming edges whose source has not let go yet; 0 means due
+    pending: int = 0
+    #: it was settled while it still waited: what its predecessors do is nothing to it
+    early: bool = False
+    #: its outgoing edges have let go of their targets
+    released: bool = False
+    attempt: int = 0
+    generation: int = 1
+    value: bytes | None = None
+    error: Failure | None = None
+    reason: str = ""
+    blocked_by: str | None = None
+    vetoed_by: tuple[str, ...] = ()
+    restored: bool = False
+    #: a failure of it was accepted by a living edge
+    handled: bool = False
+    #: the next start goes on with the present attempt (a question was answered)
+    resumes: bool = False
+    #: attempts that ended without being the node's fault; they do not count as tries
+    given_back: int = 0
+    #: why the role gave up in this attempt
+    gave_up: str = ""
+    #: what the current stop will settle it as, and why
+    settles: str = ""
+    #: resources it holds beside its slot
+    holds: tuple[str, ...] = ()
+    #: number of accepted emissions, over all attempts
+    emitted: int = 0
+    ledger: list[Emitted] | None = None
+    #: children accepted by it so far; numbers births, never reused
+    children: int = 0
+    #: identity of an emission -> its ledger number (engine.md 13)
+    identities: dict[tuple[str, str | bytes, int], int] | None = None
+    #: how often each payload came over each channel in this attempt
+    sightings: dict[tuple[str, str, bytes], int] | None = None
+    verdicts: list[str] | None = None
+    rationale: str = ""
+    escalation: Escalation | None = None
+    #: gate: None open, else approved / rejected / undecided
+    judgement: str | None = None
+    superseded_by: str | None = None
+    #: escalations above it in its lineage
+    rungs: int = 0
+    #: reason -> refusals so far (facts up to the limit, then only counted)
+    refusals: dict[str, int] | None = None
+    writes: dict[str, Write] | None = None
+    #: context key -> names of the unordered last writers it sees; shared when nothing changed
+    view: dict[str, tuple[str, ...]] | None = None
+    #: view has been computed (every predecessor has settled)
+    seen: bool = False
+    questions: dict[str, Question] | None = None
+    steps: dict[str, bytes] | None = None
+    branch: str | None = None
+    ready_at: int = 0
+    started_at: int = 0
+    settled_at: int = 0
+    paused_in: int = 0
+    tokens: int = 0
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The node's identity."""
+        return self.op.name
+
+
+class RunState(msgspec.Struct):
+    """One run."""
+
+    run: str = ""
+    name: str = ""
+    plan: Plan = Plan()
+    budget: Budget = Budget()
+    roles: dict[str, RoleSpec] = {}
+    nodes: dict[str, NodeState] = {}
+    #: nodes that are not terminal
+    live: int = 0
+    #: nodes that are running or stopping
+    running: int = 0
+    backing_off: int = 0
+    asking: int = 0
+    undecided: int = 0
+    #: nodes in status ready, in the order in which they became so
+    ready: dict[str, None] = {}
+    #: what waits for a resource: transient, rebuilt by trying every ready node in order
+    parked: dict[str, deque[str]] = {}
+    #: resource -> how much of it is taken
+    used: dict[str, int] = {}
+    slots: int = 0
+    paused: bool = False
+    #: counts pauses, so that a fresh pause announces its waiters anew
+    pauses: int = 0
+    draining: str = ""
+    cancelling: str = ""
+    cancel_detail: str = ""
+    suspending: str = ""
+    ended: str = ""
+    suspended: str = ""
+    detail: str = ""
+    waiters: dict[str, str] = {}
+    waits_for_answers: bool = False
+    spawns: int = 0
+    escalations: int = 0
+    #: (planned ancestor, role) -> children so far: the number in a grown name
+    name_counts: dict[tuple[str, str], int] = {}
+    rejected: list[str] = []
+    failed_unhandled: int = 0
+    steers: list[SteerState] = []
+    #: indices of steers that nobody has been given
+    waiting_steers: int = 0
+    injected: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    refused: list[tuple[str | None, str, str, str | None, str | None]] = []
+    counted_refusals: dict[tuple[str, str], int] = {}
+    #: context keys that anybody wrote; empty means that no view needs to be built
+    written: dict[str, None] = {}
+    #: memo of core/order.py for nodes whose incoming edges are final
+    orders: dict[str, tuple[Birth, int]] = {}
+    #: number of the last fact
+    facts: int = 0
+    at: int = 0
+
+    def resolve(self, name: str) -> NodeState | None:
+        """The node that a bare name means: through an escalation, the child that succeeded it."""
+        node = self.nodes.get(name)
+        while node is not None and node.superseded_by is not None:
+            node = self.nodes.get(node.superseded_by)
+        return node
