@@ -7,9 +7,13 @@ from roles.catalogue import Catalogue
 from roles.declaration import Artifact, Retry, Role
 from roles.decorator import role
 from roles.errors import RoleError, UnknownRoleError
+from roles.files import load_roles
+from roles.library import library
+from roles.modes import MODES
 from roles.turn import Emitted, Inputs, NodeError, NotApplicable, Turn
 
 __all__ = [
+    "MODES",
     "Artifact",
     "Catalogue",
     "Emitted",
@@ -21,5 +25,7 @@ __all__ = [
     "RoleError",
     "Turn",
     "UnknownRoleError",
+    "library",
+    "load_roles",
     "role",
 ]

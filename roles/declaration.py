@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from emissions import Emission, EscalationRequest
 from roles.errors import RoleError
+from roles.modes import check_modes
 from roles.turn import Turn
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -140,6 +141,7 @@ class Role:
                 raise RoleError(f"{where}: {key} is {type(value).__name__}; give text")
         for key in ("models", "fallback", "modes"):
             object.__setattr__(self, key, _texts(where, key, getattr(self, key)))
+        check_modes(self.modes, where)
         object.__setattr__(self, "emits", _emits(where, self.emits))
         object.__setattr__(self, "tools", _items(where, "tools", self.tools))
         object.__setattr__(self, "artifacts", _artifacts(where, self.artifacts))
