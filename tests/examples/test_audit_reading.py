@@ -54,6 +54,14 @@ def test_a_syntax_error_says_where(analysis):
 
 
 @pytest.mark.parametrize(
+    ("path", "severity"), [("a.py", "high"), ("tests/data/bad.py", "low"), ("tests/test_a.py", "high")]
+)
+def test_a_broken_sample_of_a_test_is_mild(analysis, path, severity):
+    """Files beside tests are often broken on purpose; a test that cannot be parsed never runs."""
+    assert only(analysis, b"def f(:", path).severity == severity
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "x = " + "(" * 5_000 + ")" * 5_000,

@@ -164,7 +164,8 @@ def _audit(turn: Turn) -> Any:
     )
 
 
-def _place(finding: Finding) -> Any:
+def _place(finding: Any) -> Any:
+    """A finding as it was taken, in the words of the analysis."""
     path, _, line = (finding.evidence or ":1").rpartition(":")
     return analysis.Place(
         path,

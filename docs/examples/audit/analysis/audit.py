@@ -116,7 +116,7 @@ def judge(audit: Audit) -> Judgement:
 
 def counted(places: Iterable[Place]) -> str:
     """Counts in words, zeros left out: `2 high, 7 low`."""
-    return ", ".join(f"{count} {severity}" for severity, count in by_severity(places).items() if count)
+    return ", ".join(f"{count:,} {severity}" for severity, count in by_severity(places).items() if count)
 
 
 def _findings(number: int) -> str:

@@ -233,20 +233,31 @@ def _pasted(expr: ast.expr) -> tuple[str, list[ast.expr]] | None:
     """The leading text of a composed string and the values pasted into it."""
     if isinstance(expr, ast.JoinedStr):
         values = [v.value for v in expr.values if isinstance(v, ast.FormattedValue)]
-        return str(constant(expr.values[0]) if expr.values else ""), values
-    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mod) and isinstance(constant(expr.left), str):
+        return _literal(expr.values[0] if expr.values else None), values
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mod):
         right = expr.right.elts if isinstance(expr.right, ast.Tuple) else [expr.right]
-        return str(constant(expr.left)), list(right)
+        return _literal(expr.left), list(right)
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
-        left: ast.expr = expr.left
-        parts = [expr.right]
-        while isinstance(left, ast.BinOp):
-            parts.append(left.right)
-            left = left.left
-        return str(constant(left) or ""), [p for p in parts if not isinstance(p, ast.Constant)]
+        first, *rest = _summands(expr)
+        return _literal(first), [part for part in rest if not isinstance(part, ast.Constant)]
     if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "format":
-        return str(constant(expr.func.value) or ""), [*expr.args, *(k.value for k in expr.keywords)]
+        return _literal(expr.func.value), [*expr.args, *(k.value for k in expr.keywords)]
     return None
+
+
+def _summands(expr: ast.BinOp) -> list[ast.expr]:
+    """The parts of `a + b + c`, in order."""
+    parts: list[ast.expr] = []
+    left: ast.expr = expr
+    while isinstance(left, ast.BinOp):
+        parts.append(left.right)
+        left = left.left
+    return [left, *reversed(parts)]
+
+
+def _literal(expr: ast.expr | None) -> str:
+    value = constant(expr)
+    return value if isinstance(value, str) else ""
 
 
 def _is_fixed(expr: ast.expr, module: Module) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import concurrency, dangers, exceptions, names, reading, shape, text, values
 from .model import Check, Hit, Issue, rank
-from .module import Module
+from .module import Module, holds_tests, lies_with_tests
 
 CHECKS: tuple[Check, ...] = (
     *reading.CHECKS,
@@ -54,10 +54,15 @@ def inspect_bytes(path: str, data: bytes) -> Inspection:
     try:
         module, warned = reading.parse(path, data)
     except reading.UnreadableError as problem:
-        return Inspection(path, 0, (problem.issue,))
+        return Inspection(path, 0, (_as_sample(path, problem.issue),))
     found = [issue for check in CHECKS for issue in _ask(check, module)]
     ordered = sorted([*warned, *found], key=lambda i: (i.line, i.check, i.text))
     return Inspection(path, len(module.lines), tuple(_bounded(ordered)))
+
+
+def _as_sample(path: str, issue: Issue) -> Issue:
+    """A broken file among tests that is no test itself is a sample, broken on purpose."""
+    return replace(issue, severity="low") if lies_with_tests(path) and not holds_tests(path) else issue
 
 
 def _ask(check: Check, module: Module) -> Iterator[Issue]:

@@ -79,13 +79,18 @@ class Module:
     @property
     def is_test(self) -> bool:
         """Whether this module is test code, by the usual names."""
-        path = PurePosixPath(self.path)
-        return (
-            path.stem.startswith("test_")
-            or path.stem.endswith("_test")
-            or path.name == "conftest.py"
-            or not {"test", "tests"}.isdisjoint(path.parts[:-1])
-        )
+        return holds_tests(self.path) or lies_with_tests(self.path)
+
+
+def holds_tests(path: str) -> bool:
+    """Whether a file's own name says that tests are in it."""
+    name = PurePosixPath(path)
+    return name.stem.startswith("test_") or name.stem.endswith("_test") or name.name == "conftest.py"
+
+
+def lies_with_tests(path: str) -> bool:
+    """Whether a file lies in a folder of tests."""
+    return not {"test", "tests"}.isdisjoint(PurePosixPath(path).parts[:-1])
 
 
 def index(path: str, text: str, tree: ast.Module) -> Module:

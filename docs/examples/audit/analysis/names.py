@@ -20,20 +20,14 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 
 def unused_import(module: Module) -> Iterator[Hit]:
     """An imported name that the module never reads."""
-    if module.is_init or module.path.endswith("conftest.py") or _is_front(module):
-        return
     imported: list[ast.Import | ast.ImportFrom] = [*module.all(ast.Import), *module.all(ast.ImportFrom)]
-    used = _used_names(module) if imported else set()
+    if not imported or module.is_init or module.path.endswith("conftest.py") or _is_front(module):
+        return
+    used = _used_names(module)
     for node in imported:
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            continue
-        for alias in node.names:
-            local = alias.asname or alias.name.split(".")[0]
-            explicit = alias.asname == alias.name and isinstance(node, ast.ImportFrom)
-            ignored = (
-                local in used or local == "_" or alias.name in _FOR_EFFECT or explicit or alias.name == "*"
-            )
-            if not ignored and not _is_probe(module, node):
+        idle = [alias for alias in node.names if not _is_wanted(node, alias, used)]
+        if idle and not _is_probe(module, node):
+            for alias in idle:
                 yield Hit(alias, f"`{alias.asname or alias.name}` is imported and never used")
 
 
@@ -141,6 +135,14 @@ def _exports(module: Module) -> list[tuple[str, ast.AST]]:
         items = ast.walk(value) if value is not None else ()
         found.extend((str(constant(item)), item) for item in items if isinstance(constant(item), str))
     return found
+
+
+def _is_wanted(node: ast.Import | ast.ImportFrom, alias: ast.alias, used: set[str]) -> bool:
+    """Whether an import is read, passed on (`x as x`), or made for its effect."""
+    if isinstance(node, ast.ImportFrom) and (node.module == "__future__" or alias.asname == alias.name):
+        return True
+    local = alias.asname or alias.name.split(".")[0]
+    return local in used or local == "_" or alias.name in _FOR_EFFECT or alias.name == "*"
 
 
 def _is_front(module: Module) -> bool:

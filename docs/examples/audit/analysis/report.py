@@ -140,7 +140,7 @@ def _fresh(fresh: tuple[Place, ...], page: Page) -> str:
 
 
 def _modules(audit: Audit, page: Page) -> str:
-    parts = ["## Every module with findings"]
+    parts = ["## Every module with findings", ""]
     for path, found in _by_module(audit.places):
         parts.append(f"### {page.link(path)}\n")
         parts.extend(_module(path, found, page))

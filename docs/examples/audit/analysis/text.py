@@ -11,19 +11,14 @@ from .module import Module, constant, keyword
 
 MARKER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_ENCODING = 3  # its place among the arguments of `open`
 _READS = {"read_text": 0, "write_text": 1}
 
 
 def no_encoding(module: Module) -> Iterator[Hit]:
     """A text file opened in whatever encoding the machine prefers."""
     for name, call in module.called("builtins.open", "io.open"):
-        mode = call.args[1] if len(call.args) > 1 else keyword(call, "mode")
-        text_mode = mode is None or (isinstance(constant(mode), str) and "b" not in str(constant(mode)))
-        starred = any(k.arg is None for k in call.keywords) or any(
-            isinstance(a, ast.Starred) for a in call.args
-        )
-        given = len(call.args) > 3 or keyword(call, "encoding") is not None  # noqa: PLR2004 - the fourth is encoding
-        if text_mode and not given and not starred:
+        if _is_text_mode(call) and not _names_encoding(call):
             yield Hit(call, f"`{name.removeprefix('builtins.')}` without `encoding` depends on the machine")
     for call in module.all(ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr in _READS:
@@ -48,6 +43,17 @@ def deceptive_text(module: Module) -> Iterator[Hit]:
         for number, line in enumerate(module.lines, start=1):
             if found := _BIDI.search(line):
                 yield Hit(number, f"the invisible character U+{ord(found[0]):04X} reorders what is shown")
+
+
+def _is_text_mode(call: ast.Call) -> bool:
+    mode = call.args[1] if len(call.args) > 1 else keyword(call, "mode")
+    return mode is None or (isinstance(constant(mode), str) and "b" not in str(constant(mode)))
+
+
+def _names_encoding(call: ast.Call) -> bool:
+    """Whether an encoding is given, or may be hidden in starred arguments."""
+    hidden = any(k.arg is None for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args)
+    return hidden or len(call.args) > _ENCODING or keyword(call, "encoding") is not None
 
 
 CHECKS: tuple[Check, ...] = (
