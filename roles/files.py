@@ -86,7 +86,7 @@ def _run(name: str, place: Path) -> ModuleType:
         del sys.modules[name]
         raise
     except BaseException as error:
-        # SystemExit and friends included: else a cast that ends the interpreter ends the command that reads it.
+        # SystemExit included: else a cast that ends the interpreter ends the command that reads it.
         del sys.modules[name]
         raise RoleError(f"{place}:{_line_of(error, place)}: {type(error).__name__}: {error}") from error
     return module
