@@ -2,10 +2,10 @@
 
 A worker uses it like this::
 
-    with CancelScope() as scope:                         # the worker's scope, or one per attempt
+    with CancelScope() as scope, CancelScope() as shutter:      # once per worker, not per attempt
         first = start(coro, context)                     # no await: most of a body that never suspends
         if isinstance(first, Suspended):
-            outcome = await resume(first, scope=scope, grace=5.0)
+            outcome = await resume(first, scope=scope, grace=5.0, shutter=shutter)
         else:
             outcome = first
 
@@ -42,21 +42,23 @@ What cannot be freed, and keeps its worker for as long as it lasts:
 * a body that leaves a task group, of its own or of a library, whose tasks swallow the cancellation. The
   group's tasks do not run under this driver: they are not throttled either, nor is a task that the body
   made with ``asyncio.create_task`` and waits for;
-* a body that swallows everything, GeneratorExit included, inside a ``with`` or ``async with`` block: were
-  it left, its open scope would take the worker's place in the stack of scopes. It is asked again once
-  a second;
+* a body that swallows everything, GeneratorExit included, inside an ``async with`` block. It is asked
+  again once a second. (Of a body that is left inside ``with`` blocks, those are closed in its stead: a
+  scope that stayed open would take the worker's place in the stack of scopes.)
 * a body that never awaits: it stops the loop itself.
 """
 
-import gc
 import types
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from contextvars import Context
 from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from anyio import CancelScope, current_effective_deadline, current_time, get_cancelled_exc_class, sleep
+
+from orchestrator.runtime.open_blocks import open_blocks
 
 T = TypeVar("T")
 
@@ -71,8 +73,6 @@ _SLOW_STEP: Final = 0.01
 
 # How often a body is thrown out, in turns with GeneratorExit and the cancellation, before it is left.
 _EXPULSIONS: Final = 6
-
-_EXITS: Final = frozenset({"__exit__", "__aexit__"})
 
 # Bodies that survived every GeneratorExit. Dropping the last reference would run their code once more, at
 # any moment and on any thread, so they are kept.
@@ -152,33 +152,42 @@ def start(coro: Coroutine[Any, Any, Any], context: Context) -> Returned | Raised
 
 
 async def drive(
-    coro: Coroutine[Any, Any, Any], context: Context, *, scope: CancelScope, grace: float
+    coro: Coroutine[Any, Any, Any],
+    context: Context,
+    *,
+    scope: CancelScope,
+    grace: float,
+    shutter: CancelScope | None = None,
 ) -> Outcome:
     """Run a body to its end: `start`, then `resume` if it suspends.
 
     Args:
         coro: a coroutine that has not started.
         context: the node's own copy; nobody else may be inside it.
-        scope: the innermost scope around this call: the worker's, or one for this attempt.
+        scope: the scope that the caller cancels: the worker's, or one for this attempt.
         grace: seconds from the first delivery of a cancellation to giving the body up.
+        shutter: a scope inside it, the innermost around this call, that nobody cancels; see `resume`.
     """
     first = start(coro, context)
     if isinstance(first, Suspended):
-        return await resume(first, scope=scope, grace=grace)
+        return await resume(first, scope=scope, grace=grace, shutter=shutter)
     return first
 
 
 @types.coroutine
 def resume(
-    suspended: Suspended, *, scope: CancelScope, grace: float
+    suspended: Suspended, *, scope: CancelScope, grace: float, shutter: CancelScope | None = None
 ) -> Generator[Any, Any, Outcome]:
     """Run a suspended body to its end, or to the end of its grace.
 
     Args:
         suspended: what `start` returned in this very task.
-        scope: the innermost scope around this call. After a delivery its shield is raised and lowered
-            again within one step, to learn whether a scope around it was cancelled.
+        scope: the scope that the caller cancels: the worker's, or one for this attempt.
         grace: seconds from the first delivery of a cancellation to giving the body up; may be infinite.
+        shutter: a scope inside it, the innermost around this call, that nobody cancels; ``scope`` if None.
+            Its shield is up while the body waits between two deliveries. If it is another scope than
+            the cancelled one, the body's own timeouts keep their time during a clean-up that is not
+            shielded (trio's ``sleep`` is one); else they may be late, up to the next delivery.
 
     Returns:
         The outcome; nothing that the body raises comes out.
@@ -194,8 +203,9 @@ def resume(
             raise
         except BaseException as thrown:  # noqa: BLE001 - it belongs to the body
             step, argument = coro.throw, thrown
-        if argument is not None and _is_cancellation(argument) and _from_outside(scope):
-            return (yield from _Farewell(coro, context, grace).run(step, argument))
+        if argument is not None and _is_cancellation(argument) and _from_outside(scope, shutter or scope):
+            farewell = _Farewell(suspended, shutter or scope, grace)
+            return (yield from farewell.run(step, argument))
         try:
             trap = context.run(step, argument)
         except StopIteration as stop:
@@ -207,12 +217,26 @@ def resume(
 class _Farewell:
     """The rest of a body's life, from the first cancellation that came from outside."""
 
-    __slots__ = ("context", "coro", "expulsions", "give_up", "next_at", "outcome", "pause", "trap", "yields")
+    __slots__ = (
+        "context",
+        "coro",
+        "expulsions",
+        "give_up",
+        "next_at",
+        "outcome",
+        "pause",
+        "shield_before",
+        "shutter",
+        "trap",
+        "yields",
+    )
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], context: Context, grace: float) -> None:
+    def __init__(self, suspended: Suspended, shutter: CancelScope, grace: float) -> None:
         now = current_time()
-        self.coro = coro
-        self.context = context
+        self.coro = suspended.coro
+        self.context = suspended.context
+        self.shutter = shutter
+        self.shield_before = shutter.shield
         self.give_up = now + grace
         self.pause = FIRST_PAUSE
         self.next_at = now + FIRST_PAUSE
@@ -226,7 +250,7 @@ class _Farewell:
         self._advance(step, argument)
         while self.outcome is None:
             if current_effective_deadline() != -inf:
-                # Nothing would be delivered: the body has shielded itself, and times itself.
+                # The body has shielded itself, and times itself.
                 self._advance(*(yield from self._wait(None)))
             elif current_time() < self.give_up:
                 yield from self._bear()
@@ -238,20 +262,31 @@ class _Farewell:
         try:
             self.trap = self.context.run(step, argument)
         except StopIteration as stop:
-            late = current_time() >= self.give_up
-            self.outcome = Cancelled(ignored=True) if late else Returned(stop.value)
+            self._end(Returned(stop.value))
         except BaseException as error:  # noqa: BLE001 - the outcome is a value
-            late = current_time() >= self.give_up
-            self.outcome = Cancelled(ignored=True, error=_trimmed(error)) if late else _failure(error)
+            self.shutter.shield = self.shield_before
+            self._end(_failure(error))
+        self.shutter.shield = self.shield_before
+
+    def _end(self, outcome: Returned | Raised | Cancelled) -> None:
+        if current_time() >= self.give_up:
+            error = None if isinstance(outcome, Returned) else outcome.error
+            outcome = Cancelled(ignored=True, error=error)
+        self.outcome = outcome
 
     def _wait(
         self, window: CancelScope | None
     ) -> Generator[Any, Any, tuple[Callable[[Any], Any], Any]]:
         """Pass the body's trap to the loop, inside the window if there is one; give what came back.
 
-        The window is open only while the body is suspended, so it never gets between the body's own scopes.
+        The window is open only while the body is suspended: it must not get between the body's own scopes.
+        The shutter is lifted before the body's step, because its scopes must let our cancellation pass; it
+        stays for one step if a scope of the body woke it: that scope must recognise its own cancellation.
         """
         if window is not None:
+            self.shutter.shield = True
+            # What is cancelled even so (a scope of the body, or the shutter itself) is kept off as well.
+            window.shield = current_effective_deadline() == -inf
             window.__enter__()
         try:
             back = self.coro.send, (yield self.trap)
@@ -262,6 +297,8 @@ class _Farewell:
             back = self.coro.throw, thrown
         if window is not None:
             window.__exit__(None, None, None)
+            if window.cancel_called or not _is_cancellation(back[1]):
+                self.shutter.shield = self.shield_before
         return back
 
     def _bear(self) -> Generator[Any, Any, None]:
@@ -269,7 +306,7 @@ class _Farewell:
         due = min(self.next_at, self.give_up)
         if self.trap is None or isinstance(self.trap, type):
             yield from self._slow_down(due)
-        window = CancelScope(shield=True, deadline=due)
+        window = CancelScope(deadline=due)
         step, argument = yield from self._wait(window)
         if window.cancel_called and _is_cancellation(argument):
             self.yields = 0
@@ -292,17 +329,29 @@ class _Farewell:
         """Give up what the body waits for and throw it out; leave it if it survives."""
         self.expulsions += 1
         stubborn = self.expulsions > _EXPULSIONS
-        stays = stubborn and _holds_open(self.coro)
-        due = current_time() + LONGEST_PAUSE if stays else -inf
-        step, argument = yield from self._wait(CancelScope(shield=True, deadline=due))
-        if stubborn and not stays:
-            _left.append(self.coro)
-            self.outcome = Cancelled(ignored=True)
+        exits = open_blocks(self.coro) if stubborn else None
+        due = current_time() + LONGEST_PAUSE if stubborn and exits is None else -inf
+        step, argument = yield from self._wait(CancelScope(deadline=due))
+        if exits is not None:
+            self._leave(exits)
             return
         if self.expulsions % 2 == 0 and _is_cancellation(argument):
             # In turns: an `__aexit__` on its way out needs the cancellation, not another GeneratorExit.
             step, argument = self.coro.throw, GeneratorExit()
         self._advance(step, argument)
+
+
+    def _leave(self, exits: list[Callable[..., object]]) -> None:
+        """Leave the body suspended for ever and close, in its stead, the blocks that it is inside of.
+
+        A scope that stayed open (trio's `sleep` has one) would take the place of the worker's own.
+        """
+        reason = GeneratorExit()
+        for close in reversed(exits):
+            with suppress(BaseException):
+                self.context.run(close, GeneratorExit, reason, None)
+        _left.append(self.coro)
+        self._end(Cancelled(ignored=True))
 
 
 def _is_cancellation(argument: object) -> bool:
@@ -311,17 +360,17 @@ def _is_cancellation(argument: object) -> bool:
     return isinstance(argument, kind) or isinstance(getattr(argument, "error", None), kind)
 
 
-def _from_outside(scope: CancelScope) -> bool:
+def _from_outside(scope: CancelScope, shutter: CancelScope) -> bool:
     """Tell a cancellation of the scope, or of one around it, from one that the body made itself."""
     if scope.cancel_called:
         return True
-    if scope.shield or current_effective_deadline() != -inf:
+    if shutter.shield or current_effective_deadline() != -inf:
         return False
-    scope.shield = True
+    shutter.shield = True
     try:
         return current_effective_deadline() != -inf
     finally:
-        scope.shield = False
+        shutter.shield = False
 
 
 def _failure(error: BaseException) -> Outcome:
@@ -348,19 +397,3 @@ def _trimmed(error: BaseException) -> BaseException:
     if trace is not None and trace.tb_next is not None:
         return error.with_traceback(trace.tb_next)
     return error
-
-
-def _holds_open(coro: object) -> bool:
-    """Whether a suspended coroutine is inside a `with` or `async with` block, at any depth of its awaits.
-
-    An open block keeps its exit method on the frame's stack, where only the collector's view shows it.
-    """
-    frame: object | None = coro
-    while frame is not None:
-        code = getattr(frame, "cr_code", None) or getattr(frame, "gi_code", None)
-        if getattr(code, "co_name", None) in _EXITS:
-            return True
-        if any(getattr(held, "__name__", None) in _EXITS for held in gc.get_referents(frame)):
-            return True
-        frame = getattr(frame, "cr_await", None) or getattr(frame, "gi_yieldfrom", None)
-    return False
