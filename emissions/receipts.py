@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 
 class RefusalReason(StrEnum):
@@ -44,7 +45,7 @@ class Accepted:
     node: str | None = None
     emission: int | None = None
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[True]:
         """Return True."""
         return True
 
@@ -59,7 +60,7 @@ class Refused:
     reason: str
     detail: str = ""
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         """Return False."""
         return False
 
