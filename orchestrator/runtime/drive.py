@@ -356,8 +356,8 @@ class _Farewell:
 
 def _is_cancellation(argument: object) -> bool:
     """Tell a cancellation in what the loop sends: thrown (asyncio) or boxed in an outcome (trio)."""
-    kind = get_cancelled_exc_class()
-    return isinstance(argument, kind) or isinstance(getattr(argument, "error", None), kind)
+    error = argument if isinstance(argument, BaseException) else getattr(argument, "error", None)
+    return error is not None and isinstance(error, get_cancelled_exc_class())
 
 
 def _from_outside(scope: CancelScope, shutter: CancelScope) -> bool:
