@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.core.expressions import compile_expression
@@ -16,7 +16,8 @@ __all__ = ["CONDITION_NAMES", "Graph", "find_cycle", "topological_order"]
 
 #: Names that mean something in every condition, beside the nodes'.
 CONDITION_NAMES = frozenset({"args", "context", "nodes", "emissions"})
-_EDGE_NAMES = frozenset({"result", "status"})
+#: What an edge's condition can name; nodes there are ``nodes['x']``.
+_EDGE_NAMES = frozenset({"result", "status", "args", "context", "nodes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +72,24 @@ class Graph:
                     )
                     raise UnknownNodeError(message)
             if edge.when is not None:
-                self._check_when(edge.when, f"the edge {edge.source} -> {edge.target}", _EDGE_NAMES)
+                self._check_when(edge.when, f"the edge {edge.source} -> {edge.target}", _EDGE_NAMES, ())
         for operation in self.operations.values():
             if operation.when is not None:
-                self._check_when(operation.when, operation.name, frozenset())
+                self._check_when(operation.when, operation.name, CONDITION_NAMES, self.operations)
 
-    def _check_when(self, text: str, where: str, more: frozenset[str]) -> None:
+    def _check_when(self, text: str, where: str, roots: frozenset[str], bare: Collection[str]) -> None:
         for path in compile_expression(text).paths:
-            name = path.root
-            if name in CONDITION_NAMES or name in more:
-                constant = len(path.steps) > 1 and isinstance(path.steps[1], str)
-                if name != "nodes" or not constant:
+            name, known = path.root, bare
+            if name in roots:
+                if name != "nodes" or len(path.steps) == 1 or not isinstance(path.steps[1], str):
                     continue
-                name = str(path.steps[1])
-            if name not in self.operations:
-                known = [*sorted(CONDITION_NAMES | more), *self.operations]
-                message = f"when of {where} names {name!r}, which does not exist{suggestion(name, known)}"
-                raise UnknownNodeError(message)
+                name, known = path.steps[1], self.operations
+            if name in known:
+                continue
+            hint = suggestion(name, [*sorted(roots), *known])
+            if name in self.operations:
+                hint = f" here by this name; write nodes['{name}'], or result for the edge's source"
+            raise UnknownNodeError(f"when of {where} names {name!r}, which does not exist{hint}")
 
     def _check_branches(self, order: tuple[str, ...]) -> None:
         sharing: dict[str, list[str]] = {}

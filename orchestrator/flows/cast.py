@@ -1,0 +1,86 @@
+"""The roles of a document: its role files, and the library's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import emissions
+import roles as our_roles
+from orchestrator.flows.document import Document
+from orchestrator.flows.load import Source
+from orchestrator.flows.problems import Problem, Severity
+from roles import Catalogue, RoleError
+from roles.files import load_roles
+from roles.library import library
+
+__all__ = ["Cast", "hidden_modules", "load_cast"]
+
+_OURS: Final = ("orchestrator", "roles", "emissions")
+
+
+class Cast:
+    """Roles that a document can name.
+
+    Attributes:
+        catalogue: every role, the library's included.
+        own: names of the roles that stand in the document's own role files.
+        complete: every role file could be loaded.
+    """
+
+    __slots__ = ("catalogue", "complete", "own")
+
+    def __init__(self, catalogue: Catalogue, own: frozenset[str], *, complete: bool = True) -> None:
+        self.catalogue, self.own, self.complete = catalogue, own, complete
+
+
+def load_cast(source: Source, document: Document, folder: Path) -> tuple[Cast, list[Problem]]:
+    """Load the role files that ``cast:`` names; files outside the document's folder are refused."""
+    problems: list[Problem] = []
+    catalogue = Catalogue()
+    own: list[str] = []
+    root = folder.resolve()
+    for number, entry in enumerate(document.cast):
+        place = ("cast", number)
+        path = folder / entry
+        if not path.resolve().is_relative_to(root) or Path(entry).is_absolute():
+            problems.append(source.problem(place, f"{entry} leaves the document's folder; move it there"))
+            continue
+        if not path.exists():
+            problems.append(source.problem(place, f"{entry} does not exist beside the document"))
+            continue
+        try:
+            for role in load_roles(path):
+                catalogue.add(role, origin=str(path))
+                own.append(role.name)
+        except RoleError as error:
+            problems.append(source.problem(place, str(error)))
+    try:
+        shared = [role.name for role in library() if role.name in own]
+        catalogue.update(role for role in library() if role.name not in own)
+    except RoleError as error:
+        problems.append(source.problem(("cast",), str(error)))
+    else:
+        if shared:
+            message = f"your {', '.join(shared)} will be used, not the library's of the same name"
+            problems.append(source.problem(("cast",), message, Severity.NOTE))
+    complete = not any(problem.severity is Severity.ERROR for problem in problems)
+    return Cast(catalogue, frozenset(own), complete=complete), problems
+
+
+def hidden_modules(source: Source, folder: Path) -> list[Problem]:
+    """Modules beside the document that Python would import in place of ours."""
+    homes = {Path(str(package.__file__)).resolve().parents[1] for package in (emissions, our_roles)}
+    found = []
+    for name in _OURS:
+        file, package = folder / f"{name}.py", folder / name
+        hides = file.is_file() or (package.is_dir() and any(package.glob("*.py")))
+        if (
+            hides
+            and package.resolve() not in homes
+            and package.resolve().parent not in {home.parent for home in homes}
+        ):
+            shown = file if file.is_file() else package
+            message = f"{shown} hides the package {name!r} of callboard; rename it"
+            found.append(source.problem((), message))
+    return found

@@ -1,0 +1,279 @@
+"""All checks of a document that need no run, reported at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from emissions import EMISSIONS, SpawnRequest, TaskAssignment, Verdict
+from orchestrator.core.context import REDUCERS
+from orchestrator.core.spec import name_fault
+from orchestrator.core.templates import walk_texts
+from orchestrator.errors import CycleError
+from orchestrator.flows.graph import topological_order
+from orchestrator.flows.load import Place, Source
+from orchestrator.flows.names import suggestion
+from orchestrator.flows.operations import WORDS_OF_EXPRESSIONS
+from orchestrator.flows.outline import Outline
+from orchestrator.flows.problems import Problem, Severity
+from orchestrator.flows.references import References, Surroundings
+from orchestrator.flows.shapes import ShapeError
+from roles import Role
+
+__all__ = ["check"]
+
+_SECRET: Final = re.compile(
+    r"\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|AIza[0-9A-Za-z_-]{30,}|-----BEGIN [A-Z ]*PRIVATE KEY-----)"
+)
+_SECRET_KEY: Final = re.compile(r"(?:^|_)(?:password|passwd|secret|token|api_?key)$", re.IGNORECASE)
+_SECRET_LENGTH: Final = 8
+_EDGE_ROOTS: Final = ("args", "context", "nodes")
+
+
+def check(source: Source, outline: Outline) -> Iterator[Problem]:
+    """Yield every problem of a document that fits the schema."""
+    yield from _Checker(source, outline).run()
+
+
+class _Checker:
+    def __init__(self, source: Source, outline: Outline) -> None:
+        self.source, self.outline, self.document = source, outline, outline.document
+        self.references = References(source, outline)
+
+    def run(self) -> Iterator[Problem]:
+        yield self.source.problem(
+            ("version",), "version 1 of the format is unstable and may still change", Severity.NOTE
+        )
+        dependents = self.outline.dependents()
+        for name in self.document.nodes:
+            yield from self._name(name)
+            yield from self._performer(name)
+            yield from self._after(name)
+            yield from self._gate(name, dependents)
+            yield from self._rest(name)
+            yield from self._expressions(name)
+        yield from self._edges()
+        yield from self._branches()
+        yield from self._top()
+        yield from self._budget()
+        yield from self._secrets()
+
+    def tell(
+        self, place: Place, message: str, severity: Severity = Severity.ERROR, *, key: bool = False
+    ) -> Problem:
+        return self.source.problem(place, message, severity, key=key)
+
+    def _name(self, name: str) -> Iterator[Problem]:
+        fault = name_fault(name, WORDS_OF_EXPRESSIONS)
+        if fault:
+            yield self.tell(("nodes", name), fault, key=True)
+
+    def _performer(self, name: str) -> Iterator[Problem]:
+        node, place = self.document.nodes[name], ("nodes", name)
+        if node.role is None and node.operation is None:
+            yield self.tell(
+                place, f"{name} says nobody to perform it; give it a role or an operation", key=True
+            )
+        if node.role is not None and node.operation is not None:
+            yield self.tell(
+                (*place, "operation"), f"{name} names a role and an operation; give exactly one", key=True
+            )
+        catalogue = self.outline.cast.catalogue
+        if node.role is not None and node.role not in catalogue and self.outline.cast.complete:
+            message = f"there is no role {node.role!r}{suggestion(node.role, catalogue.names)}"
+            yield self.tell((*place, "role"), message)
+
+    def _after(self, name: str) -> Iterator[Problem]:
+        seen: set[str] = set()
+        order = self.outline.order
+        for number, other, _ in self.outline.after(name):
+            place: Place = ("nodes", name, "after", number)
+            if other == name:
+                yield self.tell(place, f"{name} cannot come after itself; remove the entry")
+            elif other not in order:
+                yield self.tell(
+                    place, f"{name} comes after {other!r}, which does not exist{suggestion(other, order)}"
+                )
+            elif order[other] > order[name]:
+                message = f"{name} comes after {other}, which stands below it; move {other} above {name}"
+                yield self.tell(place, message)
+            elif other in seen:
+                yield self.tell(place, f"{name} names {other} twice in after; remove one")
+            seen.add(other)
+
+    def _gate(self, name: str, dependents: frozenset[str]) -> Iterator[Problem]:
+        node, role = self.document.nodes[name], self.outline.role(name)
+        place = ("nodes", name)
+        judges = (
+            role is not None and Verdict in role.emits and (node.emits is None or "Verdict" in node.emits)
+        )
+        if node.gate is None:
+            if judges:
+                message = f"{name} can REJECT, and nothing would happen; write gate: true"
+                yield self.tell(place, message, Severity.WARNING, key=True)
+            return
+        if role is not None and not judges:
+            message = f"{name} is a gate, but its role {role.name} does not declare Verdict; add it to emits="
+            yield self.tell((*place, "gate"), message, key=True)
+        if name not in dependents:
+            yield self.tell(
+                (*place, "gate"), f"nothing depends on the gate {name}", Severity.WARNING, key=True
+            )
+
+    def _rest(self, name: str) -> Iterator[Problem]:
+        node, place = self.document.nodes[name], ("nodes", name)
+        try:
+            self.outline.returns(name)
+        except ShapeError as error:
+            yield self.tell((*place, "returns"), f"returns of {name}: {error}")
+        for number, use in enumerate(node.uses):
+            known = self.document.limits.names
+            if use not in known:
+                message = f"{name} uses {use!r}, which limits.names does not hold{suggestion(use, known)}"
+                yield self.tell((*place, "uses", number), message)
+        if node.inherit is not None and not self.outline.is_above(node.inherit, name):
+            message = f"{name} inherits from {node.inherit!r}, which is no node before it; add it to after"
+            yield self.tell((*place, "inherit"), message)
+        role = self.outline.role(name)
+        granted = {kind.__name__ for kind in role.grants} if role is not None else set(EMISSIONS)
+        for number, kind in enumerate(node.emits or ()):
+            if kind not in EMISSIONS:
+                yield self.tell(
+                    (*place, "emits", number), f"there is no emission {kind!r}{suggestion(kind, EMISSIONS)}"
+                )
+            elif kind not in granted:
+                assert role is not None
+                message = (
+                    f"{name} cannot emit {kind}: its role {role.name} does not declare it; emits only narrows"
+                )
+                yield self.tell((*place, "emits", number), message)
+
+    def _expressions(self, name: str) -> Iterator[Problem]:
+        node, place, around = self.document.nodes[name], ("nodes", name), Surroundings(name)
+        yield from self.references.texts((*place, "instruction"), node.instruction, around)
+        yield from self.references.texts((*place, "with"), node.parameters, around)
+        if node.when is not None:
+            yield from self.references.condition((*place, "when"), node.when, around)
+
+    def _edges(self) -> Iterator[Problem]:
+        order = self.outline.order
+        pairs = {(other, name) for name in order for _, other, _ in self.outline.after(name)}
+        otherwise: set[str] = set()
+        for number, edge in enumerate(self.document.edges):
+            place: Place = ("edges", number)
+            ends = (("from", edge.source), ("to", edge.target))
+            unknown = [(key, end) for key, end in ends if end not in order]
+            for key, end in unknown:
+                yield self.tell((*place, key), f"there is no node {end!r}{suggestion(end, order)}")
+            if unknown:
+                continue
+            if (edge.source, edge.target) in pairs:
+                yield self.tell(
+                    place, f"{edge.source} -> {edge.target} is named twice; once is enough, in after or edges"
+                )
+            pairs.add((edge.source, edge.target))
+            if self.document.nodes[edge.target].after:
+                message = f"{edge.target} has after and an edge; this version runs a node with one of the two"
+                yield self.tell((*place, "to"), message)
+            if edge.otherwise:
+                if edge.when is not None or edge.source in otherwise:
+                    yield self.tell(
+                        place, f"one edge of {edge.source} has else: true, and no when; remove the other"
+                    )
+                otherwise.add(edge.source)
+            if edge.when is not None:
+                around = Surroundings(edge.source, _EDGE_ROOTS, bare=False, source=edge.source)
+                yield from self.references.condition((*place, "when"), edge.when, around)
+        yield from self._cycle()
+
+    def _cycle(self) -> Iterator[Problem]:
+        order = self.outline.order
+        pairs = [(e.source, e.target) for e in self.document.edges if e.source in order and e.target in order]
+        earlier = [
+            (other, name)
+            for name in order
+            for _, other, _ in self.outline.after(name)
+            if other in order and order[other] < order[name]
+        ]
+        try:
+            topological_order(order, pairs + earlier)
+        except CycleError as error:
+            yield self.tell(("edges",), str(error), key=True)
+
+    def _branches(self) -> Iterator[Problem]:
+        last: dict[str, str] = {}
+        for name, node in self.document.nodes.items():
+            if node.branch is None:
+                continue
+            before = last.get(node.branch)
+            ordered = (
+                before is None or self.outline.is_above(before, name) or self.outline.is_above(name, before)
+            )
+            if not ordered:
+                message = (
+                    f"{before} and {name} share the branch {node.branch!r} and could run at once; order them"
+                )
+                yield self.tell(("nodes", name, "branch"), message)
+            last[node.branch] = name
+
+    def _top(self) -> Iterator[Problem]:
+        for key, spec in self.document.context.items():
+            if spec.reduce is not None and spec.reduce not in REDUCERS:
+                message = f"there is no reducer {spec.reduce!r}{suggestion(spec.reduce, REDUCERS)}"
+                yield self.tell(("context", key, "reduce"), message)
+        for name, arg in self.document.args.items():
+            place = ("args", name)
+            fault = name_fault(name)
+            if fault:
+                yield self.tell(place, f"argument {fault}", key=True)
+            if arg.required and "default" in arg.model_fields_set:
+                yield self.tell(
+                    place, f"{name} is required and has a default; write one of the two", key=True
+                )
+        catalogue = self.outline.cast.catalogue
+        for name in self.document.limits.roles if self.outline.cast.complete else ():
+            if name not in catalogue:
+                message = f"there is no role {name!r}{suggestion(name, catalogue.names)}"
+                yield self.tell(("limits", "roles", name), message, key=True)
+        for name, text in self.document.outputs.items():
+            yield from self.references.texts(("outputs", name), text, Surroundings(None))
+
+    def _budget(self) -> Iterator[Problem]:
+        budget, catalogue = self.document.budget, self.outline.cast.catalogue
+        only_args = Surroundings(None, ("args",), bare=False)
+        for name, value in budget.model_dump(exclude_none=True).items():
+            yield from self.references.texts(("budget", name), value, only_args)
+        for number, name in enumerate(budget.assignees or ()):
+            if name not in catalogue and self.outline.cast.complete:
+                message = f"there is no role {name!r}{suggestion(name, catalogue.names)}"
+                yield self.tell(("budget", "assignees", number), message)
+        growing = [name for name in self.document.nodes if self._may_grow(name)]
+        if growing and budget.spawns is None:
+            message = f"{growing[0]} may spawn nodes; state how many: budget: {{spawns: 10}}, or 0 for none"
+            yield self.tell(("budget",), message, key=True)
+        for name in growing if budget.spawns == 0 else ():
+            yield self.tell(
+                ("nodes", name), f"{name} may spawn nodes, but spawns is 0", Severity.WARNING, key=True
+            )
+
+    def _may_grow(self, name: str) -> bool:
+        role: Role | None = self.outline.role(name)
+        emits = self.document.nodes[name].emits
+        grow = {SpawnRequest, TaskAssignment}
+        return role is not None and any(
+            kind in grow and (emits is None or kind.__name__ in emits) for kind in role.emits
+        )
+
+    def _secrets(self) -> Iterator[Problem]:
+        for place, text in walk_texts(self.source.data):
+            named = (
+                bool(place)
+                and isinstance(place[-1], str)
+                and _SECRET_KEY.search(place[-1])
+                and len(text) >= _SECRET_LENGTH
+            )
+            if _SECRET.search(text) or (named and "${" not in text and "nodes" in place[:1]):
+                message = "this looks like a secret; give it in the environment, not in the document"
+                yield self.tell(place, message, Severity.WARNING)

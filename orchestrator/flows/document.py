@@ -1,0 +1,225 @@
+"""The flow document: the one schema, from which validation, ``flow.schema.json`` and the docs come.
+
+Everything is strict: a number is no text, a text is no bool, an unknown key is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from orchestrator.flows.durations import DURATION_FORM, seconds
+
+__all__ = [
+    "LATER",
+    "ArgSpec",
+    "BudgetSpec",
+    "ContextSpec",
+    "Defaults",
+    "Document",
+    "EdgeSpec",
+    "GateSpec",
+    "LimitsSpec",
+    "NodeSpec",
+    "RetrySpec",
+    "flow_schema",
+]
+
+#: Keys of the format that this version reads as far as their name, by where they stand.
+LATER: Final = {
+    "document": ("artifacts", "schedule", "prompt", "planner", "max_nodes", "reactive"),
+    "node": (
+        *("for_each", "as", "max", "ask", "choices", "expires", "default", "show", "flow", "artifacts"),
+        *("workdir", "shared", "tools", "model", "effort", "asks", "inputs"),
+    ),
+    "defaults": ("model", "effort"),
+    "gate": ("refusals", "back_to"),
+}
+
+_TYPES: Final = ("str", "int", "float", "bool", "path", "any")
+
+
+def _duration(value: object) -> object:
+    try:
+        seconds(value)
+    except ValueError as error:
+        raise ValueError(f"write {DURATION_FORM}") from error
+    return value
+
+
+_DURATION_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "string", "pattern": r"^[0-9.]+(ms|s|m|h|d)$"},
+    ]
+}
+Duration = Annotated[Any, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+_PLACEHOLDER = Annotated[str, Field(pattern=r"^\$\{.*\}$")]
+Count = Annotated[int, Field(ge=0, le=10_000_000)] | _PLACEHOLDER
+Name = Annotated[str, Field(min_length=1, max_length=160)]
+Outcome = Literal["completed", "failed", "cancelled"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, populate_by_name=False)
+
+
+class ArgSpec(_Part):
+    """One argument of the flow."""
+
+    type: Literal["str", "int", "float", "bool", "path", "any"] = Field(
+        "str", description="What the value is."
+    )
+    enum: list[str] | None = Field(default=None, min_length=1, description="The texts that are accepted.")
+    required: bool = Field(default=False, description="The run does not start without it.")
+    default: Any = Field(default=None, description="The value if none is given.")
+    help: str = Field(default="", description="One line for people.")
+
+
+class ContextSpec(_Part):
+    """One key of the shared context."""
+
+    reduce: str | None = Field(
+        default=None, description="How unordered writes are joined: last, append, extend, ..."
+    )
+
+
+class BudgetSpec(_Part):
+    """The named limits of a run; a number or ``${args.NAME}``."""
+
+    spawns: Count | None = Field(
+        default=None, description="Accepted spawn requests; 0 does not offer growth."
+    )
+    depth: Count | None = Field(default=None, description="Generations below a planned node.")
+    escalations: Count | None = Field(default=None, description="Escalation children in all.")
+    concurrency: Annotated[int, Field(ge=1)] | _PLACEHOLDER | None = Field(
+        default=None, description="Nodes at once."
+    )
+    tokens: Count | None = Field(default=None, description="Tokens of all model calls.")
+    cost_usd: Annotated[float, Field(ge=0)] | int | _PLACEHOLDER | None = Field(
+        default=None, description="US dollars."
+    )
+    wall_clock: Duration | _PLACEHOLDER | None = Field(
+        default=None, description="Time in which a process drives the run."
+    )
+    assignees: list[Name] | None = Field(default=None, description="Roles that may be spawned.")
+
+
+class LimitsSpec(_Part):
+    """How many nodes may hold a role, a model or a named resource at once."""
+
+    roles: dict[Name, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    models: dict[Name, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    names: dict[Name, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+
+
+class RetrySpec(_Part):
+    """How often and how a node is attempted again."""
+
+    attempts: Annotated[int, Field(ge=1, le=1_000)] = Field(..., description="In all; the first counts.")
+    backoff: Duration | None = Field(default=None, description="Before the second attempt.")
+    on: list[str] = Field(default_factory=list, description="Names of error types; empty means every error.")
+
+
+Retries = Annotated[int, Field(ge=1, le=1_000)] | RetrySpec
+
+
+class Defaults(_Part):
+    """What every node has unless it says otherwise."""
+
+    retry: Retries | None = None
+    timeout: Duration | None = None
+
+
+class GateSpec(_Part):
+    """A node whose verdict can veto everything that depends on it."""
+
+    refuse_on: list[Literal["APPROVE-WITH-FIXES", "REQUEST-CHANGES", "REJECT"]] = Field(
+        default=["REJECT"], min_length=1, description="Verdicts that count as REJECT."
+    )
+    on_undecided: Literal["hold", "reject", "pass"] = Field(
+        default="hold", description="Without a readable verdict."
+    )
+
+
+class AfterSpec(_Part):
+    """A predecessor with the outcomes under which this node may still run."""
+
+    node: Name
+    accept: list[Outcome] = Field(default=["completed"], min_length=1)
+
+
+class EdgeSpec(_Part):
+    """One of several ways; a node that ``to`` names runs if one of its edges is true."""
+
+    source: Name = Field(..., alias="from")
+    target: Name = Field(..., alias="to")
+    when: str | None = Field(
+        default=None, description="Expression over result, status, context, args, nodes."
+    )
+    otherwise: Literal[True] | None = Field(
+        default=None, alias="else", description="Taken if no other edge of its source is."
+    )
+
+
+class NodeSpec(_Part):
+    """One node."""
+
+    role: Name | None = Field(default=None, description="Who performs it.")
+    operation: Name | None = Field(default=None, description="Or what is performed.")
+    instruction: str = Field(default="", description="What to do; ${...} is replaced when the node starts.")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, alias="with", description="turn.parameters of the role."
+    )
+    after: list[Name | AfterSpec] = Field(default_factory=list, description="Nodes that must have completed.")
+    when: str | None = Field(default=None, description="A condition on top.")
+    gate: Literal[True] | GateSpec | None = Field(
+        default=None, description="Its verdict can veto what depends on it."
+    )
+    returns: Any = Field(
+        default=None, description="Shape of its value: {summary: str, files: [str]}, or a JSON Schema file."
+    )
+    writes: Name | None = Field(default=None, description="Context key that the value is also written to.")
+    emits: list[Name] | None = Field(default=None, description="Narrows what the role may emit.")
+    retry: Retries | None = None
+    timeout: Duration | None = Field(default=None, description="Per attempt.")
+    deadline: Duration | None = Field(default=None, description="Per node.")
+    uses: list[Name] = Field(default_factory=list, description="Names of limits.names.")
+    branch: Name | None = Field(default=None, description="A conversation that several nodes share.")
+    inherit: Name | None = Field(default=None, description="Node whose messages it starts from.")
+    fresh: bool = Field(default=False, description="Start every turn with an empty conversation.")
+    on_failure: Literal["continue", "stop"] | None = Field(
+        default=None, description="What a failure does to the run."
+    )
+    description: str = Field(default="", description="For people.")
+
+
+class Document(_Part):
+    """A flow: who works, on what, in which order, within which limits."""
+
+    version: Literal[1] = Field(..., description="The version of this format.")
+    name: str = Field(..., min_length=1, max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")
+    description: str = ""
+    cast: list[Name] = Field(
+        default_factory=list, description="Role files (.py, .md) or folders beside the document."
+    )
+    args: dict[Name, ArgSpec] = Field(default_factory=dict)
+    context: dict[Name, ContextSpec] = Field(default_factory=dict)
+    budget: BudgetSpec = BudgetSpec()
+    limits: LimitsSpec = LimitsSpec()
+    defaults: Defaults = Defaults()
+    on_failure: Literal["continue", "stop"] = "continue"
+    nodes: dict[str, NodeSpec] = Field(..., min_length=1)
+    edges: list[EdgeSpec] = Field(default_factory=list)
+    outputs: dict[Name, str] = Field(
+        default_factory=dict, description="Results of the run; ${...} sees every node."
+    )
+
+
+def flow_schema() -> dict[str, Any]:
+    """JSON Schema of the document, for editors: the same model that validates."""
+    schema = Document.model_json_schema(by_alias=True)
+    node = schema["$defs"]["NodeSpec"]
+    node["oneOf"] = [{"required": ["role"]}, {"required": ["operation"]}]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Callboard flow", **schema}

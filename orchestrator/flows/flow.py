@@ -1,0 +1,177 @@
+"""``load_flow``: a document that can be checked, bound to arguments, and then run as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from orchestrator.core.spec import Budget
+from orchestrator.errors import FlowError, GraphError, OperationError
+from orchestrator.flows.arguments import ArgumentError, bind_arguments, bind_budget
+from orchestrator.flows.cast import Cast, hidden_modules, load_cast
+from orchestrator.flows.check import check
+from orchestrator.flows.compile import compile_flow, sentences
+from orchestrator.flows.document import ArgSpec, Document, flow_schema
+from orchestrator.flows.graph import Graph
+from orchestrator.flows.load import Source, read_source
+from orchestrator.flows.outline import Outline
+from orchestrator.flows.problems import Problem, Severity, ordered
+from orchestrator.flows.validate import validate
+from roles import Catalogue
+
+__all__ = ["BoundFlow", "Flow", "flow_schema", "load_flow"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFlow:
+    """A flow with its arguments: everything that a run needs.
+
+    Attributes:
+        graph: the nodes and edges.
+        args: values of the arguments, JSON data.
+        context: the first context, JSON data.
+        reducers: context key -> name of its reducer.
+        budget: the limits of the run.
+        limits: resource (``role:critic``, ``model:x``, ``name:db``) -> capacity.
+        outputs: name -> text with ``${...}``, rendered when the run has ended.
+        roles: every role that a node or a spawned node may name.
+    """
+
+    graph: Graph
+    args: Mapping[str, object]
+    context: Mapping[str, object]
+    reducers: Mapping[str, str]
+    budget: Budget
+    limits: Mapping[str, int]
+    outputs: Mapping[str, str]
+    roles: Catalogue
+
+
+class Flow:
+    """A flow document that could be read. ``check`` says what is wrong with it; ``bind`` makes it run.
+
+    Attributes:
+        path: the document.
+        document: what it says, as far as it fits the schema.
+    """
+
+    def __init__(self, path: Path, source: Source, document: Document, problems: list[Problem]) -> None:
+        """Made by ``load_flow``."""
+        self.path, self.document = path, document
+        self._source, self._problems = source, problems
+
+    def __repr__(self) -> str:
+        """Name and path."""
+        return f"<Flow {self.name!r} from {self.path}>"
+
+    @property
+    def name(self) -> str:
+        """What the flow is called."""
+        return self.document.name
+
+    @property
+    def description(self) -> str:
+        """What it does, for people."""
+        return self.document.description
+
+    @property
+    def args(self) -> Mapping[str, ArgSpec]:
+        """The arguments that it takes."""
+        return self.document.args
+
+    @property
+    def roles(self) -> Catalogue:
+        """Its roles: those of ``cast:`` and the library's. Loading them runs the cast's Python files."""
+        return self._cast[0].catalogue
+
+    def check(self) -> list[Problem]:
+        """Everything that is wrong or doubtful, by place; nothing runs but the cast's Python files."""
+        _, faults = self._cast
+        found = [*self._problems, *hidden_modules(self._source, self.path.parent), *faults]
+        found += check(self._source, self._outline)
+        if any(problem.severity is Severity.ERROR for problem in self._problems):
+            # What did not fit the schema was left out: advice about the rest might be about that.
+            found = [problem for problem in found if problem.severity is not Severity.WARNING]
+        return ordered(found)
+
+    def bind(self, args: Mapping[str, object] | None = None) -> BoundFlow:
+        """Bind the flow to its arguments.
+
+        Args:
+            args: values by name; texts are read by the argument's type.
+
+        Raises:
+            FlowError: the document has an error, or an argument does not fit.
+        """
+        self._refuse_errors()
+        document, catalogue = self.document, self.roles
+        try:
+            values = bind_arguments(document.args, args or {})
+            budget = bind_budget(document.budget, values, self._assignees())
+        except ArgumentError as error:
+            raise FlowError(str(error), file=self._source.file) from error
+        limits = document.limits
+        kinds = {"role": limits.roles, "model": limits.models, "name": limits.names}
+        return BoundFlow(
+            graph=self.graph,
+            args=values,
+            context={},
+            reducers={key: spec.reduce for key, spec in document.context.items() if spec.reduce is not None},
+            budget=budget,
+            limits={f"{kind}:{name}": count for kind, some in kinds.items() for name, count in some.items()},
+            outputs=dict(document.outputs),
+            roles=catalogue,
+        )
+
+    @property
+    def graph(self) -> Graph:
+        """The graph, without arguments.
+
+        Raises:
+            FlowError: the document has an error.
+        """
+        self._refuse_errors()
+        try:
+            return compile_flow(self._outline)
+        except (GraphError, OperationError) as error:
+            raise FlowError(str(error), file=self._source.file) from error
+
+    def sentences(self) -> Mapping[str, str]:
+        """For every node, when it runs: "publish runs if review and audit completed"."""
+        return sentences(self._outline)
+
+    def _refuse_errors(self) -> None:
+        first = next((one for one in self.check() if one.severity is Severity.ERROR), None)
+        if first is not None:
+            raise FlowError(first.message, file=first.file, line=first.line, column=first.column)
+
+    def _assignees(self) -> tuple[str, ...]:
+        named = [node.role for node in self.document.nodes.values() if node.role is not None]
+        return tuple(dict.fromkeys([*named, *sorted(self._cast[0].own)]))
+
+    @cached_property
+    def _cast(self) -> tuple[Cast, list[Problem]]:
+        return load_cast(self._source, self.document, self.path.parent)
+
+    @cached_property
+    def _outline(self) -> Outline:
+        return Outline(self.document, self._cast[0], self.path.parent)
+
+
+def load_flow(path: str | Path) -> Flow:
+    """Read a flow document.
+
+    Args:
+        path: the YAML file.
+
+    Returns:
+        The flow; ``check`` tells what is wrong with it.
+
+    Raises:
+        FlowError: it cannot be used at all; names file, line and column.
+    """
+    source = read_source(path)
+    document, problems = validate(source)
+    return Flow(Path(path), source, document, [*source.problems, *problems])

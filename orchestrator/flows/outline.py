@@ -1,0 +1,146 @@
+"""What checks and compilation need to know of a document: who comes before whom, and shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from orchestrator.errors import OperationError
+from orchestrator.flows.cast import Cast
+from orchestrator.flows.document import AfterSpec, Document, EdgeSpec, NodeSpec
+from orchestrator.flows.operations import json_schema
+from orchestrator.flows.shapes import GATE_FIELDS, Schema, ShapeError, schema_of
+from roles import Role
+
+__all__ = ["Outline"]
+
+_SCHEMA_LIMIT: Final = 256 * 1024
+_TEXT_VALUE: Final[Schema] = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+
+class Outline:
+    """A document with its cast, seen as a graph.
+
+    Attributes:
+        document: the validated document.
+        cast: its roles.
+        folder: where its files are.
+    """
+
+    def __init__(self, document: Document, cast: Cast, folder: Path) -> None:
+        self.document, self.cast, self.folder = document, cast, folder
+        self.order = {name: number for number, name in enumerate(document.nodes)}
+
+    def role(self, name: str) -> Role | None:
+        """The role of a node, if it has one that is known."""
+        role = self.document.nodes[name].role
+        return self.cast.catalogue.get(role) if role is not None and role in self.cast.catalogue else None
+
+    def after(self, name: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+        """Entries of a node's ``after``: position, predecessor, accepted outcomes."""
+        for number, entry in enumerate(self.document.nodes[name].after):
+            if isinstance(entry, AfterSpec):
+                yield number, entry.node, tuple(entry.accept)
+            else:
+                yield number, entry, ("completed",)
+
+    @cached_property
+    def edges_to(self) -> Mapping[str, list[EdgeSpec]]:
+        """Edges by target."""
+        found: dict[str, list[EdgeSpec]] = {}
+        for edge in self.document.edges:
+            found.setdefault(edge.target, []).append(edge)
+        return found
+
+    @cached_property
+    def _above(self) -> Mapping[str, int]:
+        """Bit sets of ancestors; nodes in a cycle see what a bounded number of passes finds."""
+        above: dict[str, int] = dict.fromkeys(self.order, 0)
+        passes = 1 if not self.document.edges else 1 + min(len(self.order), 50)
+        for _ in range(passes):
+            before = dict(above)
+            for name in self.order:
+                for source in self.sources(name):
+                    if source in self.order:
+                        above[name] |= above[source] | (1 << self.order[source])
+            if before == above:
+                break
+        return above
+
+    def sources(self, name: str) -> list[str]:
+        """Direct predecessors as they are written, known or not."""
+        return [
+            *(source for _, source, _ in self.after(name)),
+            *(e.source for e in self.edges_to.get(name, ())),
+        ]
+
+    def is_above(self, name: str, node: str) -> bool:
+        """Whether ``name`` is an ancestor of ``node``."""
+        return bool(self._above[node] >> self.order[name] & 1) if name in self.order else False
+
+    def ancestors(self, node: str) -> list[str]:
+        """Every ancestor, in file order."""
+        return [name for name in self.order if self.is_above(name, node)]
+
+    def dependents(self) -> frozenset[str]:
+        """Nodes that something depends on."""
+        return frozenset(source for name in self.order for source in self.sources(name))
+
+    def returns(self, name: str) -> Schema | None:
+        """The schema that a node's value was given, or None.
+
+        Raises:
+            ShapeError: ``returns`` of the node is no shape.
+        """
+        shape = self.document.nodes[name].returns
+        if isinstance(shape, str) and shape.endswith(".json"):
+            return self._schema_file(shape)
+        if isinstance(shape, str) and ":" in shape:
+            raise ShapeError(
+                f"{shape!r} names a model in code, which this version does not read; write the shape"
+            )
+        if shape is not None:
+            return schema_of(shape)
+        role = self.role(name)
+        if role is None or role.returns is None:
+            return None
+        try:
+            raw = json_schema(role.returns, name)
+        except OperationError as error:
+            raise ShapeError(str(error)) from error
+        return None if raw is None else dict(msgspec.json.decode(raw))
+
+    def value(self, name: str) -> Schema:
+        """What references into a node's value may count on; ``{}`` if anything may stand there."""
+        node = self.document.nodes[name]
+        try:
+            schema = self.returns(name)
+        except ShapeError:
+            return {}
+        if schema is None:
+            schema = _TEXT_VALUE
+        if node.gate is not None and schema.get("type") == "object":
+            return {**schema, "properties": {**GATE_FIELDS, **schema.get("properties", {})}}
+        return schema
+
+    def _schema_file(self, entry: str) -> Schema:
+        path = self.folder / entry
+        if Path(entry).is_absolute() or not path.resolve().is_relative_to(self.folder.resolve()):
+            raise ShapeError(f"{entry} leaves the document's folder")
+        try:
+            with path.open("rb") as stream:
+                data: Any = json.loads(stream.read(_SCHEMA_LIMIT))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ShapeError(f"{entry} cannot be read as JSON: {error}") from error
+        if not isinstance(data, dict):
+            raise ShapeError(f"{entry} is no JSON Schema; it has to be a mapping")
+        return data
+
+    def node(self, name: str) -> NodeSpec:
+        """The node of this name."""
+        return self.document.nodes[name]

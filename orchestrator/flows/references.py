@@ -1,0 +1,194 @@
+"""Static checks of expressions: every name exists, comes before, and holds what is asked of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from emissions import EMISSIONS
+from orchestrator.core.expressions import Expression, ExpressionError, Path, compile_expression
+from orchestrator.core.templates import compile_template, walk_texts
+from orchestrator.flows.load import Place, Source
+from orchestrator.flows.names import suggestion
+from orchestrator.flows.outline import Outline
+from orchestrator.flows.problems import Problem, Severity
+from orchestrator.flows.shapes import look_up
+
+__all__ = ["References", "Surroundings"]
+
+_PATH_ONLY = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_ARTICLES = {
+    "string": "a text",
+    "number": "a number",
+    "integer": "a number",
+    "array": "a list",
+    "object": "a mapping",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an expression may name where it stands.
+
+    Attributes:
+        node: the node that it belongs to; None for outputs, which see every node.
+        roots: names beside nodes.
+        bare: nodes can be named directly, not only as ``nodes['x']``.
+        source: node whose ``result`` and ``status`` an edge's condition reads.
+    """
+
+    node: str | None
+    roots: tuple[str, ...] = ("args", "context", "nodes", "emissions")
+    bare: bool = True
+    source: str | None = None
+
+
+class References:
+    """Finds what is wrong with the expressions of one document."""
+
+    def __init__(self, source: Source, outline: Outline) -> None:
+        self.source, self.outline = source, outline
+
+    def condition(self, place: Place, text: str, around: Surroundings) -> Iterator[Problem]:
+        """Problems of a ``when``."""
+        try:
+            expression = compile_expression(text)
+        except ExpressionError as error:
+            yield self._at(place, text, error.column, error.message)
+            return
+        found = list(self._paths(place, text, 0, expression, around))
+        yield from found
+        kind = expression.kind
+        if kind is None and not found and _PATH_ONLY.fullmatch(expression.text):
+            kind = self._kind(expression.paths[0], around) if expression.paths else None
+        if kind not in (None, "bool", "boolean"):
+            what = {"str": "a text", "null": "null", "list": "a list"}.get(
+                str(kind), _ARTICLES.get(str(kind), kind)
+            )
+            message = f"the condition `{expression.text}` gives {what}, not true or false; compare it"
+            yield self._at(place, text, 1, message)
+        elif not expression.names:
+            yield self._at(
+                place,
+                text,
+                1,
+                f"the condition `{expression.text}` names nothing and never changes",
+                Severity.WARNING,
+            )
+
+    def texts(self, place: Place, value: object, around: Surroundings) -> Iterator[Problem]:
+        """Problems of every ``${...}`` in JSON data."""
+        for path, text in walk_texts(value):
+            if "${" not in text:
+                continue
+            where = (*place, *path)
+            try:
+                template = compile_template(text)
+            except ExpressionError as error:
+                yield self._at(where, text, error.column, error.message)
+                continue
+            for one in template.placeholders:
+                lead = text[one.column + 1 :]
+                offset = one.column + 1 + len(lead) - len(lead.lstrip())
+                yield from self._paths(where, text, offset, one.expression, around)
+
+    def _paths(
+        self, place: Place, text: str, offset: int, expression: Expression, around: Surroundings
+    ) -> Iterator[Problem]:
+        for path in expression.paths:
+            message = self._fault(path, around)
+            if message:
+                yield self._at(place, text, offset + path.column, message)
+
+    def _fault(self, path: Path, around: Surroundings) -> str | None:
+        root, steps = path.root, path.steps[1:]
+        rule: Callable[[Path], str | None] | None = {
+            "args": self._arg,
+            "emissions": self._kind_of_emission,
+        }.get(root)
+        if rule is not None and root in around.roots:
+            return rule(path)
+        if root == "nodes" and root in around.roots:
+            if not steps or not isinstance(steps[0], str):
+                return None
+            return self._node(steps[0], steps[1:], around)
+        if root == "result" and around.source is not None:
+            return look_up(self.outline.value(around.source), steps, "result")[1]
+        if root in around.roots or (root == "status" and around.source is not None):
+            return None
+        if root in self.outline.order and not around.bare:
+            return f"nodes are named nodes['{root}'] here; result is the value of {around.source}"
+        return self._node(root, steps, around)
+
+    def _node(self, name: str, steps: tuple[str | int, ...], around: Surroundings) -> str | None:
+        outline = self.outline
+        if name not in outline.order:
+            known = [
+                *around.roots,
+                *(outline.order if around.node is None else outline.ancestors(around.node)),
+            ]
+            return f"there is no {name!r}{suggestion(name, known)}"
+        if around.node is not None and name != around.source and not outline.is_above(name, around.node):
+            if name == around.node:
+                return f"{name} cannot read its own value"
+            return f"{name} is not before {around.node}, so its value is not there; add it to after"
+        if not steps or steps[0] == "artifacts":
+            return None
+        if steps[0] == "status":
+            return None if len(steps) == 1 else f"{name}.status is a text and has no {steps[1]!r}"
+        _, fault = look_up(outline.value(name), steps, name)
+        if fault and outline.node(name).returns is None and isinstance(steps[0], str):
+            return f"{fault}; say what {name} gives with returns: {{{steps[0]}: str}}"
+        return fault
+
+    def _arg(self, path: Path) -> str | None:
+        args = self.outline.document.args
+        if len(path.steps) == 1 or not isinstance(path.steps[1], str):
+            return None
+        name = path.steps[1]
+        if name not in args:
+            return f"there is no argument {name!r}{suggestion(name, args)}"
+        spec = args[name]
+        if not spec.required and "default" not in spec.model_fields_set and not path.asked:
+            return (
+                f"args.{name} can be missing; give it a default, make it required, "
+                f"or write default(args.{name}, ...)"
+            )
+        return None
+
+    def _kind_of_emission(self, path: Path) -> str | None:
+        kind = path.steps[1] if len(path.steps) > 1 else None
+        if kind is None or kind in EMISSIONS:
+            return None
+        return f"there is no emission {kind!r}{suggestion(str(kind), EMISSIONS)}"
+
+    def _kind(self, path: Path, around: Surroundings) -> str | None:
+        """The JSON type of a path, where the shape of what it names is known."""
+        root, steps = path.root, path.steps[1:]
+        if root == "result" and around.source is not None:
+            schema, _ = look_up(self.outline.value(around.source), steps, root)
+        elif root in self.outline.order and steps[:1] not in (("status",), ("artifacts",)):
+            schema, _ = look_up(self.outline.value(root), steps, root)
+        else:
+            return "string" if steps[:1] == ("status",) or root == "status" else None
+        kind = schema.get("type")
+        return str(kind) if isinstance(kind, str) else None
+
+    def _at(
+        self, place: Place, text: str, column: int | None, message: str, severity: Severity = Severity.ERROR
+    ) -> Problem:
+        """A problem at a column of a text, if the text stands in the document as it is."""
+        line, start = self.source.position(place)
+        rows = self.source.text.splitlines()
+        row = rows[line - 1][start - 1 :] if 0 < line <= len(rows) else ""
+        lead = 1 if row[:1] in ("'", '"') else 0
+        if column is not None and "\n" not in text and row[lead:].startswith(text):
+            start += lead + column - 1
+        return Problem(self.source.file, line, start, message, severity)
+
+
+def listed(names: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

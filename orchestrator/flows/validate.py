@@ -1,0 +1,228 @@
+"""A document against the schema: every fault with its place, in words that say what is accepted.
+
+What does not fit is left out and the rest is looked at again, so that one typing error does not
+hide the others.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from orchestrator.errors import FlowError
+from orchestrator.flows.document import (
+    LATER,
+    ArgSpec,
+    BudgetSpec,
+    ContextSpec,
+    Defaults,
+    Document,
+    EdgeSpec,
+    GateSpec,
+    LimitsSpec,
+    NodeSpec,
+    RetrySpec,
+)
+from orchestrator.flows.load import Place, Source
+from orchestrator.flows.names import suggestion
+from orchestrator.flows.problems import Problem
+
+__all__ = ["validate"]
+
+_ROUNDS: Final = 5
+_SHOWN: Final = 40
+#: Words for what pydantic expected, by the type of its error.
+_ACCEPTED: Final[Mapping[str, str]] = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "a mapping",
+    "string_too_short": "a text that is not empty",
+    "string_type": "a text",
+    "too_short": "at least one entry",
+}
+_TYPE_FAULTS = frozenset({*_ACCEPTED, "literal_error"})
+_PARTS: Final[Mapping[str, type[BaseModel]]] = {
+    "budget": BudgetSpec,
+    "limits": LimitsSpec,
+    "defaults": Defaults,
+}
+_ENTRIES: Final[Mapping[str, type[BaseModel]]] = {
+    "args": ArgSpec,
+    "context": ContextSpec,
+    "edges": EdgeSpec,
+    "nodes": NodeSpec,
+}
+
+
+def validate(source: Source) -> tuple[Document, list[Problem]]:
+    """The document as far as it fits, and what does not.
+
+    Raises:
+        FlowError: so little fits that nothing can be said about the rest.
+    """
+    if not isinstance(source.data, dict):
+        raise FlowError("a flow is a mapping; start with version: 1", file=source.file, line=1, column=1)
+    problems: list[Problem] = []
+    data = copy.deepcopy(source.data)
+    _take_later(source, data, problems)
+    removed: list[Place] = []
+    for _ in range(_ROUNDS):
+        try:
+            return Document.model_validate(data), problems
+        except ValidationError as error:
+            found = _faults(source, error, data)
+        problems += [one for place, one in found.items() if not _follows(place, removed)]
+        removed += found
+        for place in found:
+            _remove(data, place)
+        data.setdefault("version", 1)
+        data.setdefault("name", "flow")
+        if not isinstance(data.get("nodes"), dict) or not data["nodes"]:
+            break
+    first = min(problems)
+    raise FlowError(first.message, file=source.file, line=first.line, column=first.column)
+
+
+def _follows(place: Place, removed: list[Place]) -> bool:
+    """Whether a fault is only there because something around it, or inside it, was left out."""
+    return any(place[: len(one)] == one[: len(place)] for one in removed)
+
+
+def _take_later(source: Source, data: dict[str, Any], problems: list[Problem]) -> None:
+    """Name the keys that this version only knows by name, and take them out."""
+
+    def take(part: object, place: Place, kind: str, where: str) -> None:
+        for key in [key for key in LATER[kind] if isinstance(part, dict) and key in part]:
+            assert isinstance(part, dict)
+            del part[key]
+            message = (
+                f"{key}{where} is part of the format, but this version does not run it yet; leave it out"
+            )
+            problems.append(source.problem((*place, key), message, key=True))
+
+    take(data, (), "document", "")
+    take(data.get("defaults"), ("defaults",), "defaults", " of defaults")
+    nodes = data.get("nodes")
+    for name, node in nodes.items() if isinstance(nodes, dict) else ():
+        take(node, ("nodes", name), "node", f" of {name}")
+        if isinstance(node, dict):
+            take(node.get("gate"), ("nodes", name, "gate"), "gate", f" of {name}'s gate")
+
+
+def _faults(source: Source, error: ValidationError, data: object) -> dict[Place, Problem]:
+    """Faults by place. The members of a union that did not fit become one fault that names all forms."""
+    grouped: dict[Place, list[Any]] = {}
+    for fault in error.errors(include_url=False):
+        place = _place(data, fault["loc"])
+        grouped.setdefault(place, []).append(fault)
+    found: dict[Place, Problem] = {}
+    for place, faults in grouped.items():
+        deeper = any(len(other) > len(place) and other[: len(place)] == place for other in grouped)
+        if deeper and all(fault["type"] in _TYPE_FAULTS for fault in faults):
+            continue
+        for fault in faults:
+            if fault["type"] == "missing":
+                name = str(fault["loc"][-1])
+                found[*place, name] = source.problem(
+                    place, f"{_words(place)} lacks the key {name!r}", key=True
+                )
+        kept = [fault for fault in faults if fault["type"] != "missing"]
+        if kept:
+            found[place] = _fault(source, place, kept, data)
+    return found
+
+
+def _fault(source: Source, place: Place, faults: list[Any], data: object) -> Problem:
+    if any(fault["type"] == "extra_forbidden" for fault in faults):
+        key, around = str(place[-1]), place[:-1]
+        message = f"{_words(around)} has no key {key!r}{suggestion(key, _known(around))}"
+        return source.problem(place, message, key=True)
+    forms = dict.fromkeys(form for fault in faults for form in _forms(fault))
+    if place[:1] == ("budget",) and len(forms) > 1 and forms.pop("a text", "") is None:
+        forms["${args.NAME}"] = None
+    value = repr(_at(data, place))
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
+    hint = (
+        " (without quotes)" if shown.strip("'\"") in ("true", "false") and "true" in " ".join(forms) else ""
+    )
+    return source.problem(place, f"{_words(place)} is {shown}; write {' or '.join(forms)}{hint}")
+
+
+def _forms(fault: Any) -> list[str]:
+    kind, context = fault["type"], fault.get("ctx") or {}
+    if kind == "literal_error":
+        return [str(context["expected"]).replace("True", "true")]
+    if kind == "greater_than_equal":
+        return [f"at least {context['ge']}"]
+    if kind == "less_than_equal":
+        return [f"at most {context['le']}"]
+    if kind == "string_pattern_mismatch":
+        return [
+            "${args.NAME}"
+            if "$" in str(context["pattern"])[:3]
+            else "letters, digits, _ and -, a letter first"
+        ]
+    if kind == "value_error":
+        return [str(fault["msg"]).removeprefix("Value error, ").removeprefix("write ")]
+    if kind == "string_too_long":
+        return [f"at most {context['max_length']} characters"]
+    return [_ACCEPTED.get(kind, str(fault["msg"]))]
+
+
+def _place(data: object, location: tuple[str | int, ...]) -> Place:
+    """The part of pydantic's location that stands in the document; the rest names members of unions."""
+    place: list[str | int] = []
+    for part in location:
+        inside = isinstance(data, dict) and part in data
+        if not inside and not (isinstance(data, list) and isinstance(part, int) and part < len(data)):
+            continue
+        data = data[part]  # type: ignore[index]
+        place.append(part)
+    return tuple(place)
+
+
+def _known(place: Place) -> list[str]:
+    """Keys that the mapping at ``place`` may have."""
+    model: type[BaseModel] | None = Document if not place else None
+    if len(place) == 1:
+        model = _PARTS.get(str(place[0]))
+    elif place and place[-1] in ("gate", "retry"):
+        model = GateSpec if place[-1] == "gate" else RetrySpec
+    elif len(place) == 2:  # noqa: PLR2004
+        model = _ENTRIES.get(str(place[0]))
+    if model is None:
+        return []
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _words(place: Place) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return "".join(parts).removeprefix(".") or "the document"
+
+
+def _at(data: Any, place: Place) -> Any:
+    for part in place:
+        data = data[part]
+    return data
+
+
+def _remove(data: Any, place: Place) -> None:
+    """Take what stands at ``place`` out, if it is there."""
+    for part in place[:-1]:
+        inner = isinstance(data, dict) and part in data
+        if not inner and not (isinstance(data, list) and isinstance(part, int) and part < len(data)):
+            return
+        data = data[part]
+    if not place:
+        return
+    last = place[-1]
+    if isinstance(data, dict):
+        data.pop(last, None)
+    elif isinstance(data, list) and isinstance(last, int) and last < len(data):
+        del data[last]
