@@ -41,7 +41,6 @@ analysis = _load_analysis()
 )
 def scout(turn: Turn) -> dict[str, Any]:
     """Walk the target; what the budget refuses is named, so that nobody takes it for looked at."""
-    analysis.rank(turn.parameters["threshold"])  # a typing error should not cost a whole audit
     found = analysis.discover(Path(turn.parameters["target"]))
     inspectors: dict[str, str] = {}
     not_looked_at: list[dict[str, str]] = []
