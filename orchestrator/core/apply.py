@@ -115,6 +115,7 @@ def _node_started(state: RunState, fact: f.NodeStarted, frame: Frame) -> None:
         node.gave_up = ""
         if fact.attempt == 1:
             node.started_at = frame.at
+    node.started_seq = state.facts
     state.running += 1
     state.slots += 1
     wanted = resources_of(state, node)

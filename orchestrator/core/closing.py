@@ -54,15 +54,15 @@ def conclude(decision: Decision) -> None:
         return
     if state.running or (state.backing_off and not state.draining and not state.cancelling):
         return
-    reason = _suspended(state)
-    if reason is not None:
+    halted = _suspended(state)
+    if halted is not None:
         _close(decision)
         waiters = {
             node.op.name: _waits_for(state, node)
             for node in state.nodes.values()
             if node.status in LIVE or node.judgement == "undecided"
         }
-        decision.fact(RunSuspended(reason, waiters, over_budget(state) or ""))
+        decision.fact(RunSuspended(halted, waiters, over_budget(state) or ""))
 
 
 def _close(decision: Decision) -> None:

@@ -152,7 +152,8 @@ def conflict_in(state: RunState, view: View) -> Conflict | None:
 
 def _clash(state: RunState, key: str, last: tuple[str, ...]) -> Conflict | None:
     histories = [_history(state, key, (name,)) for name in last]
-    apart = set.union(*histories) - set.intersection(*histories)
+    common = histories[0].intersection(*histories[1:])
+    apart = histories[0].union(*histories[1:]) - common
     writers: dict[str, list[str]] = {}
     for name in in_graph_order(state, apart):
         for leaf in _write(state, name, key).leaves:
@@ -252,7 +253,7 @@ def fold(
         message = f"context key {key!r} is folded by {reducer!r}, which is not known here"
         raise ContextConflictError(message)
     value = start
-    if value is _ABSENT and reducer in _START:
+    if value is _ABSENT and reducer is not None and reducer in _START:
         value = _START[reducer]()
     for name in in_graph_order(state, _visible(state, key, last)):
         write = _write(state, name, key)

@@ -57,6 +57,7 @@ _RAISABLE = frozenset(
 def emit(decision: Decision, command: c.Emit) -> None:
     """A running node emits."""
     node = decision.state.nodes[command.node]
+    decision.cause = node.started_seq
     if node.attempt != command.attempt or node.status is not Status.RUNNING:
         detail = f"attempt {command.attempt} of {command.node} is not running"
         decision.receipts.append(refuse(decision, node, command.emission, "not_running", detail))
@@ -69,6 +70,7 @@ def emit(decision: Decision, command: c.Emit) -> None:
 def attempt_stopped(decision: Decision, command: c.AttemptStopped) -> None:
     """An attempt has stopped, was left behind, or was never started."""
     node = decision.state.nodes[command.node]
+    decision.cause = node.started_seq
     if node.status is Status.STOPPING and node.attempt == command.attempt:
         stopped(decision, node, command.how, command.detail)
     else:
@@ -195,6 +197,7 @@ def inject_node(decision: Decision, command: c.Inject) -> None:
 def ask(decision: Decision, command: c.Ask) -> None:
     """A running node asks; a question that has its answer is not asked again."""
     node = decision.state.nodes[command.node]
+    decision.cause = node.started_seq
     if node.attempt != command.attempt or node.status is not Status.RUNNING:
         detail = f"attempt {command.attempt} of {command.node} is not running"
         decision.receipts.append(Refused("not_running", detail))

@@ -29,15 +29,17 @@ class Decision:
         state: the run, changed only by :meth:`fact`.
         command, at, values: the input: what is asked, when, and the JSON it refers to.
         facts: what was decided so far, in order.
+        cause: number of the fact that led to the command; 0 if it came from outside.
         receipts: answers to the emissions of the command, in their order.
     """
 
-    __slots__ = ("at", "command", "facts", "queue", "receipts", "state", "values")
+    __slots__ = ("at", "cause", "command", "facts", "queue", "receipts", "state", "values")
 
     def __init__(self, state: RunState, command: Command, at: int, values: Sequence[bytes]) -> None:
         self.state = state
         self.command = command
         self.at = at
+        self.cause = 0
         self.values = values
         self.facts: list[Fact] = []
         self.receipts: list[Receipt] = []

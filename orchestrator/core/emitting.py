@@ -93,6 +93,7 @@ def _sighting(node: NodeState, emission: EmissionIn, payload: bytes) -> tuple[in
     Equal payloads over one channel are counted apart; the k-th over one channel is the k-th over
     another. A key stands for itself, over attempts and restarts (engine.md 13).
     """
+    identity: tuple[str, str | bytes, int]
     if emission.key is not None:
         nth, identity = 1, (emission.kind, emission.key, 1)
     else:

@@ -83,7 +83,7 @@ class Compiler:
         except (ValueError, MemoryError, RecursionError):
             raise ExpressionError("this cannot be read as an expression", text=self.text) from None
         evaluate, kind = self._visit(body)
-        return evaluate, tuple(self.paths), kind
+        return evaluate, tuple(sorted(self.paths, key=lambda path: path.column)), kind
 
     def _column(self, node: ast.expr) -> int:
         return len(self.text.encode()[: node.col_offset].decode(errors="ignore")) + 1

@@ -157,6 +157,11 @@ class NodeAdded(Fact, frozen=True):
     splice: bool = False
     counted: bool = True
 
+    @property
+    def node(self) -> str:
+        """The new node's name."""
+        return self.operation.name
+
 
 class NodeSpawned(Fact, frozen=True):
     """A child was accepted; once per child. ``instruction`` is cut at 512 characters."""
@@ -232,7 +237,7 @@ class NodeCompleted(Fact, frozen=True):
     attempt: int
     value: int | None = None
     restored: bool = False
-    positions = ("value",)
+    positions: ClassVar[tuple[str, ...]] = ("value",)
 
 
 class NodeFailed(Fact, frozen=True):
@@ -282,7 +287,7 @@ class NodeEscalated(Fact, frozen=True):
     tier: int = 0
     value: int | None = None
     restored: bool = False
-    positions = ("value",)
+    positions: ClassVar[tuple[str, ...]] = ("value",)
 
 
 class NodeNotified(Fact, frozen=True):
@@ -334,7 +339,7 @@ class EmissionAccepted(Fact, frozen=True):
     child: str | None = None
     nth: int = 1
     role: str | None = None
-    positions = ("payload",)
+    positions: ClassVar[tuple[str, ...]] = ("payload",)
 
 
 class EmissionRefused(Fact, frozen=True):
@@ -407,7 +412,7 @@ class QuestionAsked(Fact, frozen=True):
     choices: tuple[str, ...] = ()
     schema: msgspec.Raw | None = None
     default: int | None = None
-    positions = ("default",)
+    positions: ClassVar[tuple[str, ...]] = ("default",)
 
 
 class QuestionAnswered(Fact, frozen=True):
@@ -418,7 +423,7 @@ class QuestionAnswered(Fact, frozen=True):
     value: int
     by: str = ""
     because: str = ""
-    positions = ("value",)
+    positions: ClassVar[tuple[str, ...]] = ("value",)
 
 
 class SteerReceived(Fact, frozen=True):
@@ -456,7 +461,7 @@ class ContextWritten(Fact, frozen=True):
     value: int
     leaves: tuple[str, ...] = ("",)
     replace: bool = False
-    positions = ("value",)
+    positions: ClassVar[tuple[str, ...]] = ("value",)
 
 
 class BranchCreated(Fact, frozen=True):
@@ -485,7 +490,7 @@ class StepMemoised(Fact, frozen=True):
     node: str
     key: str
     value: int
-    positions = ("value",)
+    positions: ClassVar[tuple[str, ...]] = ("value",)
 
 
 FACTS: tuple[type[Fact], ...] = (

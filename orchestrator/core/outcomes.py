@@ -41,6 +41,7 @@ _SECOND = 1_000_000_000
 def finish(decision: Decision, command: Finish) -> None:
     """An attempt ended by itself: take what it carried, then settle the node or try again."""
     node = decision.state.nodes[command.node]
+    decision.cause = node.started_seq
     if node.attempt != command.attempt or node.status not in (Status.RUNNING, Status.STOPPING):
         decision.fact(ResultStale(command.node, command.attempt, command.outcome))
         return

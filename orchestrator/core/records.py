@@ -31,6 +31,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         seq: number of the record in its run, from 1.
         first: number of its first fact, from 1.
         at: nanoseconds of active time (engine.md 28).
+        cause: number of the fact that led to the command; 0 if it came from outside.
+        wall: nanoseconds since 1970, for display only.
         command: what was asked. facts: what was decided. values: the JSON they refer to by position.
     """
 
@@ -40,6 +42,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     command: Command
     facts: Sequence[Fact]
     values: Sequence[bytes] = ()
+    cause: int = 0
+    wall: int = 0
 
     @property
     def last(self) -> int:
@@ -56,6 +60,8 @@ class _Stored(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     command: Union[COMMANDS]  # type: ignore[valid-type]  # noqa: UP007 (built from the table)
     facts: list[Union[(*FACTS, NodesReady)]]  # type: ignore[valid-type]  # noqa: UP007
     values: list[msgspec.Raw] = []
+    cause: int = 0
+    wall: int = 0
 
 
 _encoder = msgspec.json.Encoder()
@@ -90,7 +96,10 @@ def encode_record(record: Record) -> bytes:
     if len(facts) > _FOLD_FROM:
         facts = _folded(facts)  # type: ignore[assignment]
     values = [msgspec.Raw(value) for value in record.values]
-    return _encoder.encode(_Stored(record.seq, record.first, record.at, record.command, facts, values))  # type: ignore[arg-type]
+    stored = _Stored(
+        record.seq, record.first, record.at, record.command, facts, values, record.cause, record.wall  # type: ignore[arg-type]
+    )
+    return _encoder.encode(stored)
 
 
 def decode_record(data: bytes) -> Record:
@@ -105,6 +114,8 @@ def decode_record(data: bytes) -> Record:
         if type(fact) is NodesReady:
             facts.extend(NodeReady(name) for name in fact.nodes)
         else:
-            facts.append(fact)
+            facts.append(fact)  # type: ignore[arg-type]
     values = [bytes(value) for value in stored.values]
-    return Record(stored.seq, stored.first, stored.at, stored.command, facts, values)
+    return Record(
+        stored.seq, stored.first, stored.at, stored.command, facts, values, stored.cause, stored.wall
+    )

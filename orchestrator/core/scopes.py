@@ -155,10 +155,7 @@ def _latest(state: RunState, name: str) -> str:
 
 def _bare(state: RunState, above: Mapping[str, None]) -> dict[str, None]:
     """Names that ancestors took over by escalation."""
-    taken = {}
-    for name in above:
-        if "+" in name:
-            taken[name.partition("+")[0]] = None
+    taken = [name.partition("+")[0] for name in above if "+" in name]
     return {name: None for name in taken if name in state.nodes}
 
 

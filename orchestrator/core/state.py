@@ -171,6 +171,8 @@ class NodeState(msgspec.Struct, gc=False):
     questions: dict[str, Question] | None = None
     steps: dict[str, bytes] | None = None
     branch: str | None = None
+    #: number of the fact that began the present attempt
+    started_seq: int = 0
     ready_at: int = 0
     started_at: int = 0
     settled_at: int = 0

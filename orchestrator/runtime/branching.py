@@ -1,0 +1,86 @@
+"""Which branch an operation speaks on: shared by name, its own, or a clone (kernel.md 7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, MutableMapping
+
+from orchestrator.agents import Branch
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.errors import ExecutionError
+
+__all__ = ["DEFAULT_BRANCH", "Branches", "takes_branch"]
+
+DEFAULT_BRANCH = "default"
+_log = logging.getLogger("callboard.branches")
+
+
+def takes_branch(node: NodeState) -> bool:
+    """True for operations that speak, or that name a branch or one to start from."""
+    operation = node.op
+    return operation.speaks or operation.branch is not None or operation.inherit is not None
+
+
+class Branches:
+    """A session's branches, as one run allocates them."""
+
+    __slots__ = ("_hook", "_own", "_owned")
+
+    def __init__(
+        self, owned: MutableMapping[str, Branch], hook: Callable[[Branch], None] | None = None
+    ) -> None:
+        """``owned``: the session's branches by name. ``hook``: called once for every clone, after inclusion."""
+        self._owned = owned
+        self._hook = hook
+        self._own: dict[str, Branch] = {}
+
+    def of(self, state: RunState, node: NodeState) -> tuple[Branch, str | None, bool]:
+        """A node's branch, what it was cloned from, and whether it was made now.
+
+        Raises:
+            ExecutionError: the branch that it names does not exist.
+        """
+        operation = node.op
+        known = self._own.get(operation.name)
+        if known is not None and not operation.fresh:
+            return known, None, False
+        if operation.branch is not None:
+            branch = self._owned.get(operation.branch)
+            if branch is None:
+                message = f"{operation.name} names branch {operation.branch!r}, which the session does not have"
+                raise ExecutionError(message)
+            return branch, None, False
+        source = self._source(state, node)
+        if source is None:
+            made = Branch(operation.name, operation.role)
+        else:
+            made = source.clone(operation.name)
+            made.role = operation.role
+        self._own[operation.name] = made
+        self._owned[operation.name] = made
+        self._announce(made)
+        return made, None if source is None else source.name, True
+
+    def _source(self, state: RunState, node: NodeState) -> Branch | None:
+        """What a new branch starts from: the inherited node's, the emitter's, or the session's default."""
+        operation = node.op
+        if operation.inherit is not None:
+            source = state.resolve(operation.inherit)
+            inherited = None if source is None else self._own.get(source.name)
+            if inherited is None:
+                _log.info("%s inherits from %s, which has no branch; it starts empty", operation.name,
+                          operation.inherit)  # fmt: skip
+            return inherited
+        if node.parent is not None:
+            emitter = state.nodes[node.parent]
+            if emitter.op.role == operation.role or operation.role is None:
+                return self._own.get(emitter.name)
+        return self._owned.get(DEFAULT_BRANCH) if operation.role is None else None
+
+    def _announce(self, branch: Branch) -> None:
+        if self._hook is None:
+            return
+        try:
+            self._hook(branch)
+        except Exception:
+            _log.exception("on_branch_created raised for %s; it changes nothing", branch.name)

@@ -1,0 +1,458 @@
+"""One run: its kernel, its workers, its timers, and what happens when facts are durable."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import CancelScope, Event, create_task_group, get_cancelled_exc_class
+from anyio.abc import TaskGroup
+from anyio.lowlevel import current_token
+
+from emissions import Emission, Receipt, Refused, emission_stamp, stamp
+from orchestrator.core import effects as e
+from orchestrator.core.commands import (
+    Answer,
+    AttemptStopped,
+    BranchMade,
+    Cancel,
+    Command,
+    Elapsed,
+    Emit,
+    Inject,
+    Proposal,
+    Start,
+    Steer,
+    TakeSteers,
+)
+from orchestrator.core.records import Record
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import RunReason, Status
+from orchestrator.journal import Journal
+from orchestrator.runtime.branching import Branches, takes_branch
+from orchestrator.runtime.bus import Bus
+from orchestrator.runtime.clocks import utc_now
+from orchestrator.runtime.envelopes import Envelope
+from orchestrator.runtime.kernel import Halted, Kernel
+from orchestrator.runtime.outcomes import incoming
+from orchestrator.runtime.planning import Body, Prepared
+from orchestrator.runtime.threads import run_in_thread
+from orchestrator.runtime.timers import Timers
+from orchestrator.runtime.turns import RoleTurn
+from orchestrator.runtime.workers import Workers
+from roles import Role
+
+__all__ = ["DEFAULT_GRACE", "Engine", "Wiring"]
+
+#: Seconds between telling a role to stop and leaving it behind.
+DEFAULT_GRACE = 5.0
+_NO_VALUES: tuple[bytes, ...] = ()
+
+
+class Wiring:
+    """What a run takes from its session.
+
+    Attributes:
+        journal: keeps the run's records. bus: the session's notice lane.
+        branches: the session's branches as this run allocates them.
+        handlers: emission type -> function. on_settle: called as a node is about to settle.
+        folder: where nodes have their folders. grace: see DEFAULT_GRACE. seed: of the backoff's jitter.
+        clock: monotonic nanoseconds. waits_for_answers: somebody answers questions while the run is live.
+    """
+
+    __slots__ = (
+        "branches",
+        "bus",
+        "clock",
+        "folder",
+        "grace",
+        "handlers",
+        "journal",
+        "on_settle",
+        "seed",
+        "waits_for_answers",
+    )
+
+    def __init__(  # noqa: PLR0913 (keyword-only wiring)
+        self,
+        *,
+        journal: Journal,
+        bus: Bus,
+        branches: Branches,
+        handlers: Mapping[type[Emission], Callable[..., Any]],
+        on_settle: Callable[..., Any] | None,
+        folder: Path,
+        grace: float,
+        seed: int | None,
+        clock: Callable[[], int],
+        waits_for_answers: bool,
+    ) -> None:
+        """Keep the parts."""
+        self.journal, self.bus, self.branches = journal, bus, branches
+        self.handlers, self.on_settle, self.folder = handlers, on_settle, folder
+        self.grace, self.seed, self.clock = grace, seed, clock
+        self.waits_for_answers = waits_for_answers
+
+
+class Engine:
+    """Runs one prepared graph. All of its tasks live in the task group of :meth:`run`."""
+
+    def __init__(self, run_id: str, prepared: Prepared, wiring: Wiring) -> None:
+        """Nothing starts before :meth:`run`."""
+        self.run_id = run_id
+        self.prepared = prepared
+        self.kernel = Kernel(wiring.journal, self._release, self._halt, wiring.clock)
+        self.state: RunState = self.kernel.state
+        self.workers = Workers(self)
+        self.timers = Timers(self._fire)
+        self.bus = wiring.bus
+        self.branches = wiring.branches
+        self.handlers = wiring.handlers
+        self.on_settle = wiring.on_settle
+        self.folder = wiring.folder / run_id
+        self.grace = wiring.grace
+        self.random = random.Random(wiring.seed)  # noqa: S311 (jitter, not secrets)
+        self.reducers = prepared.reducers
+        self.returns = prepared.returns
+        self.predicates = prepared.predicates
+        #: no hook of any kind looks at a node that settles: the common, short way
+        self.plain = (
+            self.on_settle is None and not self.predicates and not self.returns
+        ) and not any(
+            operation.writes or operation.returns for operation in prepared.plan.operations
+        )
+        self.planned = frozenset(operation.name for operation in prepared.plan.operations)
+        self.context = copy_context()
+        self.log = logging.getLogger("callboard.run")
+        self.now = anyio.current_time
+        self.closed = False
+        self.finished: Event | None = None
+        self.published = 0
+        self._wiring = wiring
+        self._watchers: list[Event] = []
+        self._group: TaskGroup | None = None
+        self._timing = False
+        self._own = False
+        self._stamps: dict[str, tuple[str, str, int]] = {}
+        self._perform: Mapping[type[e.Effect], Callable[[Any], None]] = {
+            e.StartAttempt: self._start_attempt,
+            e.StopAttempt: self._stop_attempt,
+            e.SetBackoff: self._set_backoff,
+            e.AnswerAttempt: self._answer_attempt,
+            e.DeliverSteer: self._deliver_steer,
+            e.CloseRun: self._close,
+        }
+
+    # --- the run's life ------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Drive the run until it has ended, is suspended or has halted; leaves no task behind."""
+        self.token = current_token()
+        self.finished = Event()
+        try:
+            async with create_task_group() as group:
+                self._group = group
+                self.workers.open(group)
+                try:
+                    self._begin()
+                    await self.finished.wait()
+                except get_cancelled_exc_class():
+                    self.abort("the task that drives the run was cancelled")
+                    raise
+                finally:
+                    if self.closed:
+                        group.cancel_scope.cancel()
+        finally:
+            self._group = None
+            with CancelScope(shield=True):
+                await self._settle_rest()
+            self.closed = True
+            self._wake_watchers()
+
+    def _begin(self) -> None:
+        prepared = self.prepared
+        start = Start(
+            self.run_id,
+            prepared.plan,
+            prepared.known,
+            waits_for_answers=self._wiring.waits_for_answers,
+            time=utc_now(),
+        )
+        self.tell(start, prepared.values)
+        for text in prepared.steers:
+            self.tell(Steer(text, utc_now()))
+        limit = prepared.plan.budget.wall_clock
+        if limit is not None and not self.closed:
+            self.set_timer(limit, "wall_clock", None, 0)
+
+    async def _settle_rest(self) -> None:
+        """Whatever way the tasks ended: nothing is left running, and the last facts are durable."""
+        if not self.closed and self.kernel.fault is None:
+            self.abort("the run's tasks ended")
+            for node in list(self.state.nodes.values()):
+                if node.status is Status.STOPPING:
+                    self.tell(AttemptStopped(node.op.name, node.attempt))
+        with anyio.move_on_after(self.grace):
+            try:
+                await self.kernel.durable(self.kernel.submitted)
+            except Halted:
+                return
+
+    def abort(self, detail: str) -> None:
+        """Cancel the run because its driver is being cancelled."""
+        if not self.closed and not self.state.cancelling:
+            self.tell(Cancel(reason=detail))
+
+    def cancelled_from_outside(self) -> bool:
+        """True if the driving task is being cancelled, rather than one attempt."""
+        return self._group is None or self._group.cancel_scope.cancel_called or (
+            anyio.current_effective_deadline() == -float("inf")
+        )
+
+    # --- commands ------------------------------------------------------------------------------
+
+    def tell(self, command: Command, values: Sequence[bytes] = _NO_VALUES) -> Sequence[Receipt]:
+        """Submit a command from the loop's thread; a run that is over takes none.
+
+        Returns:
+            The receipts of the decision; one ``not_running`` if the run is over.
+        """
+        if self.closed or self.kernel.fault is not None:
+            return (Refused("not_running", f"run {self.run_id} is over"),)
+        try:
+            return self.kernel.submit(command, values).receipts
+        except Halted:
+            return (Refused("not_running", f"run {self.run_id} has halted"),)
+
+    def settle(self, command: Command, values: Sequence[bytes]) -> None:
+        """``tell`` for a worker that looks at the deque itself right after."""
+        if self.closed:
+            return
+        self._own = True
+        try:
+            self.kernel.submit(command, values)
+        finally:
+            self._own = False
+
+    def ask(self, command: Command, values: Sequence[bytes] = _NO_VALUES) -> Receipt:
+        """Submit a command of somebody who cannot wait; answered when it is durable."""
+        receipts = self.tell(command, values)
+        if self.kernel.acknowledged < self.kernel.submitted:
+            self.kernel.journal.flush()
+        return receipts[-1] if receipts else Refused("not_running", "nothing was decided")
+
+    def emit(self, node: NodeState, attempt: int, emission: Emission) -> Receipt:
+        """A running node's emission; the receipt is given out by the caller when it is durable."""
+        if not isinstance(emission, Emission):
+            message = f"turn.emit takes an emission, not {type(emission).__name__}"
+            raise TypeError(message)
+        token = self.stamp_of(node, attempt)
+        again = emission_stamp(emission) == token
+        values: list[bytes] = []
+        one, proposals = incoming(self, node, emission, values, "call")
+        receipts = self.kernel.submit(Emit(node.op.name, attempt, one, proposals), values).receipts
+        if not again:
+            stamp(emission, token)
+        return receipts[0]
+
+    def emit_now(self, node: NodeState, attempt: int, emission: Emission) -> Receipt:
+        """``emit`` for a role in a thread: returns when the receipt is durable."""
+        receipt = self.emit(node, attempt, emission)
+        if self.kernel.acknowledged < self.kernel.submitted:
+            self.kernel.journal.flush()
+        return receipt
+
+    def stamp_of(self, node: NodeState, attempt: int) -> tuple[str, str, int]:
+        """The mark of emissions that were seen in this attempt."""
+        known = self._stamps.get(node.op.name)
+        if known is None or known[2] != attempt:
+            known = self._stamps[node.op.name] = (self.run_id, node.op.name, attempt)
+        return known
+
+    def stopped(self, node: NodeState, attempt: int, *, ignored: bool) -> None:
+        """An attempt has stopped because it, or the whole run, was cancelled."""
+        if self.closed:
+            return
+        if node.status is Status.RUNNING:
+            self.abort("the task that drives the run was cancelled")
+        detail = f"it went on for {self.grace} s after it was told to stop" if ignored else ""
+        self.tell(AttemptStopped(node.op.name, attempt, "ignored" if ignored else "stopped", detail))
+
+    def inject(self, proposal: Proposal) -> Receipt:
+        """A node from outside; on the loop's thread."""
+        return self.ask(Inject(proposal))
+
+    # --- what a worker asks --------------------------------------------------------------------
+
+    def needs_preparation(self, node: NodeState) -> bool:
+        """True if the node takes a branch or there are notes to deliver."""
+        return self.state.waiting_steers > 0 or takes_branch(node)
+
+    async def prepare(self, node: NodeState, turn: RoleTurn) -> bool:
+        """Give the turn its branch and its notes; False if it was stopped meanwhile."""
+        if takes_branch(node):
+            branch, source, made = self.branches.of(self.state, node)
+            turn.branch = branch
+            if made:
+                self.tell(BranchMade(branch.name, node.op.name, source))
+        if self.state.waiting_steers:
+            before = len(self.state.steers) - self.state.waiting_steers
+            self.tell(TakeSteers(node.op.name, turn.attempt))
+            await self.kernel.durable(self.kernel.submitted)
+            taken = [note for note in self.state.steers if note.delivered_to == node.op.name]
+            turn.notes = [(note.time, note.text) for note in taken]
+            for note in taken if before >= 0 else ():
+                turn.tell(note.text)
+        if node.status is Status.RUNNING and node.attempt == turn.attempt:
+            return True
+        self.stopped(node, turn.attempt, ignored=False)
+        return False
+
+    def body_of(self, node: NodeState) -> Callable[[RoleTurn], Coroutine[Any, Any, Any]]:
+        """What runs for a node, as a function that gives a coroutine."""
+        operation = node.op
+        prepared = self.prepared
+        if operation.role is not None:
+            body = prepared.bodies[operation.role]
+        else:
+            body = prepared.verbs[operation.verb]
+        return body.fn if body.is_async else _threaded(body)
+
+    def role_of(self, node: NodeState) -> Role | None:
+        """A node's role."""
+        body = None if node.op.role is None else self.prepared.bodies.get(node.op.role)
+        return None if body is None else body.role
+
+    def role_of_node(self, node: str) -> str | None:
+        """The name of a node's role."""
+        known = self.state.nodes.get(node)
+        return None if known is None else known.op.role
+
+    def progress(self, node: NodeState, attempt: int, text: str) -> None:
+        """Say on the notice lane what a node reports; not journaled."""
+        if not self.bus.silent and not self.closed:
+            data = {"text": text}
+            envelope = Envelope(
+                self.run_id, None, "NodeProgress", node.op.name, attempt, node.op.role, node.started_seq,
+                utc_now(), data,
+            )  # fmt: skip
+            self.bus.publish(self, envelope)
+
+    # --- effects -------------------------------------------------------------------------------
+
+    def _release(self, record: Record) -> None:
+        """Carry out a durable record's effects. Runs no user code."""
+        seq = record.first
+        for fact in record.facts:
+            make = e.REACT.get(type(fact))
+            if make is not None:
+                effect = make(fact, seq)
+                self._perform[type(effect)](effect)
+            seq += 1
+        self.published += len(record.facts)
+        if not self.bus.silent:
+            self.bus.publish(self, record)
+        if self._watchers:
+            self._wake_watchers()
+        if self.workers.starts and not self._own:
+            self.workers.summon()
+
+    def _start_attempt(self, effect: e.StartAttempt) -> None:
+        node = self.state.nodes[effect.node]
+        active = self.workers.active.get(effect.node)
+        if active is not None and active[0].attempt == effect.attempt and active[0].answered is not None:
+            active[0].answered.set()
+            return
+        deadline = node.op.deadline
+        if deadline is not None and effect.attempt == 1:
+            self.set_timer(deadline, "deadline", effect.node, 1)
+        self.workers.starts.append((node, effect.attempt))
+
+    def _stop_attempt(self, effect: e.StopAttempt) -> None:
+        active = self.workers.active.get(effect.node)
+        if active is not None and active[0].attempt == effect.attempt:
+            active[1].cancel()
+
+    def _set_backoff(self, effect: e.SetBackoff) -> None:
+        if effect.delay:
+            self.set_timer(effect.delay / 1e9, "backoff", effect.node, effect.attempt)
+
+    def _answer_attempt(self, effect: e.AnswerAttempt) -> None:
+        """The answer alone starts nothing: the node is ready and waits for its slot."""
+
+    def _deliver_steer(self, effect: e.DeliverSteer) -> None:
+        active = self.workers.active.get(effect.node)
+        if active is not None and active[0].attempt == effect.attempt:
+            active[0].tell(self.state.steers[effect.id - 1].text)
+
+    def _close(self, _effect: e.CloseRun) -> None:
+        self.closed = True
+        if self.finished is not None:
+            self.finished.set()
+
+    def _halt(self) -> None:
+        """The journal failed or a decision did: nothing more starts, what runs is cancelled."""
+        self.closed = True
+        self.log.error("run %s halted: %s", self.run_id, self.kernel.fault)
+        if self.finished is not None:
+            self.finished.set()
+        if self._group is not None:
+            self._group.cancel_scope.cancel()
+        self._wake_watchers()
+
+    # --- timers and watchers -------------------------------------------------------------------
+
+    def set_timer(self, seconds: float, timer: str, node: str | None, attempt: int, key: str = "") -> None:
+        """Set a timer; the task that serves them begins with the first."""
+        self.timers.add(seconds, timer, node, attempt, key)
+        if not self._timing and self._group is not None:
+            self._timing = True
+            self._group.start_soon(self.timers.run, name="callboard timers")
+
+    def _fire(self, timer: str, node: str | None, attempt: int, key: str) -> None:
+        if timer == "question":
+            self._expire(node or "", key)
+        else:
+            self.tell(Elapsed(timer, node, attempt))
+
+    def _expire(self, node: str, key: str) -> None:
+        question = (self.state.nodes[node].questions or {}).get(key)
+        if question is not None and question.answer is None:
+            default = question.default or b"null"
+            self.tell(Answer(node, key, 0, "expired", "nobody answered in time"), (default,))
+
+    async def grown(self, seen: int) -> bool:
+        """Wait until the log holds more than ``seen`` records; False if it never will."""
+        while len(self.kernel.journal) <= seen:
+            if self.closed and self._group is None:
+                return False
+            event = Event()
+            self._watchers.append(event)
+            await event.wait()
+        return True
+
+    def _wake_watchers(self) -> None:
+        watchers, self._watchers = self._watchers, []
+        for event in watchers:
+            event.set()
+
+    @property
+    def reason(self) -> str:
+        """Why the run stopped; empty while it is live."""
+        if self.kernel.fault is not None:
+            return RunReason.NEEDS_RECOVERY
+        return self.state.ended or self.state.suspended
+
+
+def _threaded(body: Body) -> Callable[[RoleTurn], Coroutine[Any, Any, Any]]:
+    """A plain function as a coroutine: it runs on a thread of ours and is left behind when cancelled."""
+
+    async def call(turn: RoleTurn) -> Any:  # noqa: ANN401 (whatever the role returns)
+        return await run_in_thread(lambda: body.fn(turn), copy_context())
+
+    return call

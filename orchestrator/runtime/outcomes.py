@@ -1,0 +1,292 @@
+"""From what a body did to the command that settles its attempt. Runs in the worker, outside the lock."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from pydantic import TypeAdapter, ValidationError
+
+from emissions import EMISSIONS, Emission, EscalationRequest, Malformed, Verdict, emission_stamp, parse_text, stamp
+from orchestrator.core.commands import EmissionIn, Finish, Proposal
+from orchestrator.core.context import view_of
+from orchestrator.core.facts import Failure
+from orchestrator.core.gates import GATE_VERDICT, REJECT, gate_verdict
+from orchestrator.core.outcomes import would_retry
+from orchestrator.core.scopes import context_mapping
+from orchestrator.core.state import NodeState
+from orchestrator.errors import ExecutionError, OrchestratorError
+from orchestrator.flows.shapes import shape_fault
+from orchestrator.runtime.changes import proposals_from
+from orchestrator.runtime.turns import RoleTurn
+from orchestrator.runtime.values import EMISSION_DEPTH, Found, NotExactError, dump, encode, settle
+from orchestrator.runtime.views import RunView
+from orchestrator.runtime.writes import gather
+from roles import NodeError, NotApplicable
+
+if TYPE_CHECKING:
+    from orchestrator.runtime.engine import Engine
+
+__all__ = ["failed", "failure_of", "incoming", "returned"]
+
+_MESSAGE_LIMIT = 10_000
+_TRACE_LIMIT = 4_000
+_FENCE = "```"
+
+
+def returned(engine: Engine, node: NodeState, turn: RoleTurn, value: object) -> tuple[Finish, list[bytes]]:
+    """The command for a body that returned ``value``."""
+    try:
+        if engine.plain and value is None:
+            return Finish(node.op.name, turn.attempt, value=0), _NULL
+        raw, found, plain = settle(value)
+        values = [raw]
+        if not found and engine.plain and node.op.gate is None and turn.pending_writes is None:
+            kind = type(plain)
+            if kind is not str and (kind is not dict or ("context" not in plain and "text" not in plain)):
+                return Finish(node.op.name, turn.attempt, value=0), values
+        return _whole(engine, node, turn, value, _Settled(plain, found, values))
+    except Exception as error:  # noqa: BLE001 (whatever a returned object does fails its node)
+        if inspect.iscoroutine(value):
+            value.close()
+        return failed(engine, node, turn, error)
+
+
+_NULL = [b"null"]
+
+
+class _Settled(msgspec.Struct):
+    """A value after its walk."""
+
+    plain: Any
+    found: list[Found]
+    values: list[bytes]
+
+
+def _whole(
+    engine: Engine, node: NodeState, turn: RoleTurn, value: object, settled: _Settled
+) -> tuple[Finish, list[bytes]]:
+    operation, values = node.op, settled.values
+    plain = _checked(engine, node, settled)
+    emissions, proposals = _emissions(engine, node, turn, settled)
+    top_level: str | None = None
+    if operation.gate is not None:
+        plain, top_level = _gate_value(node, plain, settled.found)
+        values[0] = encode(plain, "result")
+    writes = gather(turn.pending_writes, plain, operation.writes, values)
+    outcome = _decoder(values[0])
+    proposals += _on_settle(engine, node, outcome, values)
+    command = Finish(
+        operation.name,
+        turn.attempt,
+        value=0,
+        emissions=emissions,
+        writes=writes,
+        predicates=_predicates(engine, node, outcome, plain, turn),
+        proposals=proposals,
+        gate_verdict=top_level,
+        only_escalation=_only_escalation(value),
+    )
+    return command, values
+
+
+def _decoder(raw: bytes) -> Callable[[], Any]:
+    return lambda: msgspec.json.decode(raw)
+
+
+def _checked(engine: Engine, node: NodeState, settled: _Settled) -> Any:  # noqa: ANN401 (JSON data)
+    """The value against the shape that the node declared."""
+    if node.op.returns is not None:
+        fault = shape_fault(msgspec.json.decode(node.op.returns), settled.plain)
+        if fault is not None:
+            message = f"{fault} (the node declares returns=)"
+            raise ExecutionError(message)
+    model = engine.returns.get(node.op.name)
+    if model is not None:
+        try:
+            checked = TypeAdapter(model).validate_python(settled.plain)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in ("result", *first["loc"]))
+            message = f"{place}: {first['msg']} (the node declares returns=)"
+            raise ExecutionError(message) from None
+        settled.values[0], _, settled.plain = settle(checked)
+    return settled.plain
+
+
+# --- emissions ---------------------------------------------------------------------------------
+
+
+def _emissions(
+    engine: Engine, node: NodeState, turn: RoleTurn, settled: _Settled
+) -> tuple[tuple[EmissionIn, ...], tuple[Proposal, ...]]:
+    taken: list[EmissionIn] = []
+    proposals: tuple[Proposal, ...] = ()
+    token = engine.stamp_of(node, turn.attempt)
+    for found in settled.found:
+        if emission_stamp(found.emission) == token:
+            continue
+        if found.depth > EMISSION_DEPTH:
+            kind = found.emission.emission_kind
+            taken.append(EmissionIn(kind, channel="result", reason="too_deep", detail=found.path))
+            continue
+        stamp(found.emission, token)
+        one, more = incoming(engine, node, found.emission, settled.values, "result")
+        taken.append(one)
+        proposals += more
+    for item in parse_text(_text_of(settled.plain)) if _has_text(settled.plain) else ():
+        if isinstance(item, Malformed):
+            kind = item.kind or "unknown"
+            taken.append(EmissionIn(kind, channel="text", reason=item.reason, detail=item.detail))
+        else:
+            one, more = incoming(engine, node, item, settled.values, "text")
+            taken.append(one)
+            proposals += more
+    return tuple(taken), proposals
+
+
+def _has_text(plain: object) -> bool:
+    return _FENCE in _text_of(plain)
+
+
+def _text_of(plain: object) -> str:
+    """The text in which a program or model may have put tagged blocks."""
+    text = plain.get("text") if isinstance(plain, dict) else plain
+    return text if isinstance(text, str) else ""
+
+
+def incoming(
+    engine: Engine, node: NodeState, emission: Emission, values: list[bytes], channel: str
+) -> tuple[EmissionIn, tuple[Proposal, ...]]:
+    """One emission as the core takes it, and what its handler proposes."""
+    kind = emission.emission_kind
+    known = EMISSIONS.get(kind)
+    if known is not None and type(emission) is not known:
+        detail = f"this {kind} is not the house's type; import it from emissions"
+        return EmissionIn(kind, channel=channel, reason="forged", detail=detail), ()
+    try:
+        payload = dump(emission)
+    except NotExactError as error:
+        return EmissionIn(kind, channel=channel, reason="invalid", detail=str(error)), ()
+    values.append(payload)
+    one = EmissionIn(kind, len(values) - 1, channel, getattr(emission, "key", None))
+    handler = engine.handlers.get(type(emission))
+    if handler is None:
+        return one, ()
+    try:
+        given = handler(emission, RunView(engine.state))
+        return one, proposals_from(given, values, f"the handler of {kind}")
+    except Exception as error:  # noqa: BLE001 (a handler that raises refuses the emission, nothing else)
+        detail = f"{type(error).__name__}: {error}"
+        return EmissionIn(kind, channel=channel, reason="handler_error", detail=detail[:500]), ()
+
+
+def _only_escalation(value: object) -> bool:
+    """True if a role returned nothing but a request to be relieved."""
+    items = value if isinstance(value, list | tuple) and value else [value]
+    return all(
+        isinstance(item, EscalationRequest) and item.effective_route == "higher_tier" for item in items
+    )
+
+
+# --- gates, edges, on_settle -------------------------------------------------------------------
+
+
+def _gate_value(node: NodeState, plain: Any, found: list[Found]) -> tuple[Any, str | None]:  # noqa: ANN401
+    """A gate's value carries ``gate_verdict`` where its verdict refuses (kernel.md 6)."""
+    gate = node.op.gate
+    top_level = plain.get(GATE_VERDICT) if isinstance(plain, dict) else None
+    verdicts = [*(node.verdicts or ())]
+    verdicts += [item.emission.verdict for item in found if isinstance(item.emission, Verdict)]
+    if gate is not None and verdicts and isinstance(plain, dict):
+        if {gate_verdict(gate, verdict) for verdict in verdicts} == {REJECT}:
+            plain = {**plain, GATE_VERDICT: REJECT}
+        else:
+            plain = {key: value for key, value in plain.items() if key != GATE_VERDICT}
+    return plain, top_level if isinstance(top_level, str) else None
+
+
+def _predicates(
+    engine: Engine, node: NodeState, outcome: Callable[[], Any], plain: object, turn: RoleTurn
+) -> dict[int, bool | str]:
+    """Judge the condition objects on the node's edges; an error is kept as its text."""
+    wanted = {edge.spec.predicate for edge in node.outs if edge.spec.predicate is not None}
+    if not wanted:
+        return {}
+    context = dict(context_mapping(engine.state, view_of(engine.state, node), engine.reducers))
+    if isinstance(plain, dict) and isinstance(plain.get("context"), dict):
+        context |= plain["context"]
+    context |= {key: value for key, (value, _) in (turn.pending_writes or {}).items()}
+    return {index: _judge(engine, index, outcome(), context) for index in sorted(wanted)}
+
+
+def _judge(engine: Engine, index: int, result: object, context: Mapping[str, Any]) -> bool | str:
+    condition = engine.predicates[index]
+    shown = f"({type(condition).__name__})"
+    try:
+        given = condition.apply(result, dict(context))
+    except Exception as error:  # noqa: BLE001 (the author's code: its error fails the target)
+        return f"{shown} raised {type(error).__name__}: {error}"
+    if given is True or given is False:
+        return given
+    return f"{shown} gave {type(given).__name__}, not a bool"
+
+
+def _on_settle(
+    engine: Engine, node: NodeState, outcome: Callable[[], Any], values: list[bytes]
+) -> tuple[Proposal, ...]:
+    hook = engine.on_settle
+    if hook is None:
+        return ()
+    try:
+        return proposals_from(hook(node.op.name, RunView(engine.state, outcome)), values, "on_settle")
+    except Exception:
+        engine.log.exception("on_settle raised for %s; it changes nothing", node.op.name)
+        return ()
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+def failed(
+    engine: Engine, node: NodeState, turn: RoleTurn, error: BaseException, kind: str | None = None
+) -> tuple[Finish, list[bytes]]:
+    """The command for a body that raised ``error``."""
+    name, attempt = node.op.name, turn.attempt
+    failure = failure_of(error, attempt, kind)
+    if isinstance(error, NotApplicable):
+        return Finish(name, attempt, "not_applicable", error=failure), []
+    values: list[bytes] = []
+    proposals: tuple[Proposal, ...] = ()
+    predicates: dict[int, bool | str] = {}
+    if not engine.plain and not would_retry(engine.state, node, failure):
+        typed = NodeError(failure.type, failure.message, attempt)
+        proposals = _on_settle(engine, node, lambda: typed, values)
+        predicates = _predicates(engine, node, lambda: typed, None, turn)
+    command = Finish(
+        name,
+        attempt,
+        "failed",
+        error=failure,
+        proposals=proposals,
+        predicates=predicates,
+        draw=engine.random.random(),
+    )
+    return command, values
+
+
+def failure_of(error: BaseException, attempt: int, kind: str | None = None) -> Failure:
+    """An exception as a record: type, text and trace, never the live object."""
+    try:
+        message = error.reason if isinstance(error, NotApplicable) else str(error)
+    except Exception as broken:  # noqa: BLE001 (an exception whose text cannot be had)
+        message = f"(its text raised {type(broken).__name__})"
+    trace = ""
+    if not isinstance(error, OrchestratorError):
+        trace = "".join(traceback.format_exception(error, limit=-8))[-_TRACE_LIMIT:]
+    message = message.encode("utf-8", "backslashreplace").decode()[:_MESSAGE_LIMIT]
+    trace = trace.encode("utf-8", "backslashreplace").decode()
+    return Failure(kind or type(error).__name__, message, attempt, trace)

@@ -1,0 +1,305 @@
+"""From what a person wrote to what the core runs: every name resolved before anything starts."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from emissions import Verdict
+from orchestrator.agents import CONVERSATIONAL, VERBS, Branch
+from orchestrator.core.commands import Known
+from orchestrator.core.context import REDUCERS, Reducer
+from orchestrator.core.facts import Failure
+from orchestrator.core.gates import GATE_VERDICT
+from orchestrator.core.spec import UNLIMITED, Budget, Operation, Plan, Retry, RoleSpec
+from orchestrator.core.status import TERMINAL
+from orchestrator.errors import GraphError, OperationError, UnknownNodeError
+from orchestrator.flows.conditions import EdgeCondition
+from orchestrator.flows.graph import Graph
+from orchestrator.runtime.values import encode, settle
+from roles import Catalogue, Role
+
+__all__ = ["Body", "Prepared", "prepare", "resolved_concurrency"]
+
+_CONCURRENCY_VARIABLE = "CALLBOARD_MAX_CONCURRENCY"
+#: What a child of a function role may be asked to perform: the seed's four verbs.
+_SPAWN_VERBS = ("operate", "chat", "communicate", "ReAct")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What runs for a node.
+
+    Attributes:
+        fn: takes the turn. is_async: it is an ``async def``; else it runs in a thread of ours.
+        role: whose function it is, or None for an operation of the session.
+    """
+
+    fn: Callable[[Any], Any]
+    is_async: bool = True
+    role: Role | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that is ready to start.
+
+    Attributes:
+        plan: what the core gets. bodies: role name -> body. verbs: verb -> body.
+        predicates: condition objects by index. returns: node -> type. reducers: functions by name.
+        known: outcomes that are given. values: the JSON that ``known`` refers to.
+        steers: notes that came in the first context.
+    """
+
+    plan: Plan
+    bodies: Mapping[str, Body] = field(default_factory=dict)
+    verbs: Mapping[str, Body] = field(default_factory=dict)
+    predicates: tuple[EdgeCondition, ...] = ()
+    returns: Mapping[str, Any] = field(default_factory=dict)
+    reducers: Mapping[str, Reducer] = field(default_factory=dict)
+    known: tuple[Known, ...] = ()
+    values: tuple[bytes, ...] = ()
+    steers: tuple[str, ...] = ()
+
+
+def resolved_concurrency(limit: int | None) -> int:
+    """Slots of a run: None means CALLBOARD_MAX_CONCURRENCY, 10,000 if that is unset.
+
+    Raises:
+        OperationError: neither is a number of at least 1.
+    """
+    if limit is None:
+        text = os.environ.get(_CONCURRENCY_VARIABLE, str(UNLIMITED))
+        if not text.isdigit() or int(text) < 1:
+            message = f"{_CONCURRENCY_VARIABLE} is {text!r}; give a number of at least 1"
+            raise OperationError(message)
+        return int(text)
+    if limit < 1:
+        message = f"concurrency is {limit}; at least 1 node must be able to run"
+        raise OperationError(message)
+    return limit
+
+
+def prepare(  # noqa: PLR0913 (the parts of a run, keyword-only)
+    graph: Graph,
+    *,
+    roles: Catalogue,
+    operations: Mapping[str, Callable[[Any], Any]],
+    branches: Mapping[str, Branch],
+    budget: Budget,
+    limits: Mapping[str, int],
+    args: Mapping[str, Any],
+    context: Mapping[str, Any],
+    reducers: Mapping[str, str | Reducer],
+    known: Mapping[str, Any],
+) -> Prepared:
+    """Resolve every name of a graph; nothing has run if this raises.
+
+    Raises:
+        GraphError: a cycle, an unknown node, a gate that cannot judge.
+        OperationError: a verb, role, branch, reducer or budget that does not exist or does not fit.
+    """
+    graph.check()
+    all_roles = _all_roles(graph, roles)
+    verbs = {name: Body(fn) for name, fn in operations.items()}
+    bodies = {role.name: Body(role.fn, role.is_async, role) for role in all_roles if role.fn is not None}
+    names = {role.name: role for role in all_roles}
+    planned = tuple(
+        _operation(operation, names, verbs, branches, graph) for operation in graph.operations.values()
+    )
+    named, custom = _reducers(reducers)
+    first, steers = _first_context(context)
+    budget = msgspec.structs.replace(budget, concurrency=resolved_concurrency(budget.concurrency))
+    plan = Plan(
+        name=graph.name,
+        operations=planned,
+        edges=tuple(graph.edges),
+        roles=tuple(_spec(role, bodies) for role in all_roles),
+        budget=_checked(budget, names),
+        limits=dict(limits),
+        reducers=named,
+        args=msgspec.Raw(encode(settle(dict(args), "args")[2], "args")),
+        context=msgspec.Raw(encode(settle(first, "context")[2], "context")),
+    )
+    outcomes, values = _known(known, graph)
+    return Prepared(
+        plan, bodies, verbs, graph.predicates, dict(graph.returns), custom, outcomes, values, steers
+    )
+
+
+def _all_roles(graph: Graph, roles: Catalogue) -> list[Role]:
+    """The session's roles and those that the graph brought; one name means one role."""
+    merged = Catalogue()
+    for role in roles:
+        merged.add(role, origin=roles.origin(role.name))
+    merged.update(graph.roles.values(), origin=f"graph {graph.name}")
+    return list(merged)
+
+
+def _spec(role: Role, bodies: Mapping[str, Body]) -> RoleSpec:
+    speaks = role.name not in bodies
+    return RoleSpec(
+        name=role.name,
+        emits=tuple(kind.emission_kind for kind in role.grants),
+        models=tuple(role.models),
+        escalates_to=role.escalates_to,
+        speaks=speaks,
+        verbs=_SPAWN_VERBS if speaks else ("operate",),
+        retry=_retry(role),
+        timeout=role.timeout,
+    )
+
+
+def _retry(role: Role) -> Retry | None:
+    retry = role.retry
+    if retry is None or isinstance(retry, Retry):
+        return retry
+    return Retry(
+        attempts=retry.attempts,
+        backoff=retry.backoff,
+        factor=retry.factor,
+        max_delay=retry.max_delay,
+        jitter=retry.jitter,
+        on=tuple(retry.on),
+    )
+
+
+def _operation(
+    operation: Operation,
+    roles: Mapping[str, Role],
+    verbs: Mapping[str, Body],
+    branches: Mapping[str, Branch],
+    graph: Graph,
+) -> Operation:
+    if operation.branch is not None and operation.branch not in branches and (
+        operation.branch not in graph.branches
+    ):
+        message = f"{operation.name} names branch {operation.branch!r}, which the session does not have"
+        raise OperationError(message)
+    if operation.gate is not None and operation.gate.refusals:
+        message = f"{operation.name}: refusal loops (refusals={operation.gate.refusals}) are not run yet; use 0"
+        raise OperationError(message)
+    if operation.role is not None:
+        return _with_role(operation, _role(operation, roles))
+    if operation.verb in verbs:
+        return msgspec.structs.replace(operation, speaks=operation.verb in CONVERSATIONAL)
+    if operation.verb in VERBS:
+        message = (
+            f"{operation.name} performs {operation.verb!r} without a role; give it a role with a function, "
+            f"or register the verb: session.register_operation({operation.verb!r}, fn)"
+        )
+        raise OperationError(message)
+    known = [*verbs, *VERBS]
+    message = f"{operation.name} performs {operation.verb!r}, which no session operation is called"
+    raise OperationError(message + _nearest(operation.verb, known))
+
+
+def _role(operation: Operation, roles: Mapping[str, Role]) -> Role:
+    role = roles.get(operation.role or "")
+    if role is None:
+        message = f"{operation.name} names role {operation.role!r}, which is not known"
+        raise OperationError(message + _nearest(operation.role or "", roles))
+    if role.fn is None:
+        message = (
+            f"{operation.name}: role {role.name!r} has no function and there is no model backend here; "
+            f"give it a function with @role()"
+        )
+        raise OperationError(message)
+    if operation.gate is not None and Verdict not in role.emits:
+        message = f"{operation.name} is a gate, but role {role.name!r} does not declare Verdict; add it to emits="
+        raise GraphError(message)
+    return role
+
+
+def _with_role(operation: Operation, role: Role) -> Operation:
+    """What the role says where the node says nothing."""
+    return msgspec.structs.replace(
+        operation,
+        retry=operation.retry or _retry(role),
+        timeout=operation.timeout if operation.timeout is not None else role.timeout,
+        models=operation.models or tuple(role.models),
+    )
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(sorted(known)) or 'none'}"
+
+
+def _reducers(given: Mapping[str, str | Reducer]) -> tuple[dict[str, str], dict[str, Reducer]]:
+    named: dict[str, str] = {}
+    custom: dict[str, Reducer] = {}
+    for key, reducer in given.items():
+        if isinstance(reducer, str):
+            if reducer not in REDUCERS:
+                message = f"context key {key!r}: no reducer {reducer!r}" + _nearest(reducer, REDUCERS)
+                raise OperationError(message)
+            named[key] = reducer
+        elif callable(reducer):
+            name = f"{getattr(reducer, '__module__', '')}:{getattr(reducer, '__qualname__', repr(reducer))}"
+            named[key], custom[name] = name, reducer
+        else:
+            message = f"context key {key!r}: a reducer is a name or a function, not {type(reducer).__name__}"
+            raise OperationError(message)
+    return named, custom
+
+
+def _first_context(context: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The first context; the seed's ``operator_messages`` in it are steers and stay out of sight."""
+    first = dict(context)
+    messages = first.pop("operator_messages", ())
+    return first, tuple(
+        str(entry["text"])
+        for entry in messages
+        if isinstance(entry, Mapping) and "text" in entry and not entry.get("rendered_into_op")
+    )
+
+
+def _checked(budget: Budget, roles: Mapping[str, Role]) -> Budget:
+    for name in ("spawns", "depth", "escalations"):
+        if getattr(budget, name) < 0:
+            message = f"budget.{name} is {getattr(budget, name)}; 0 means none, a negative number nothing"
+            raise OperationError(message)
+    for assignee in budget.assignees or ():
+        if assignee not in roles:
+            message = f"budget.assignees names {assignee!r}, which is no role" + _nearest(assignee, roles)
+            raise OperationError(message)
+    return budget
+
+
+def _known(known: Mapping[str, Any], graph: Graph) -> tuple[tuple[Known, ...], tuple[bytes, ...]]:
+    outcomes: list[Known] = []
+    values: list[bytes] = []
+    for name, given in known.items():
+        if name not in graph.operations:
+            message = f"known names {name!r}, which is no node of {graph.name}"
+            raise UnknownNodeError(message + _nearest(name, graph.operations))
+        status = getattr(given, "status", None)
+        if status is None or not hasattr(given, "vetoed_by"):
+            raw, _, plain = settle(given, name)
+            values.append(raw)
+            verdict = plain.get(GATE_VERDICT) if isinstance(plain, dict) else None
+            outcomes.append(Known(name, "completed", len(values) - 1, gate_verdict=verdict))
+            continue
+        outcomes.append(_known_result(name, given, values))
+    return tuple(outcomes), tuple(values)
+
+
+def _known_result(name: str, given: Any, values: list[bytes]) -> Known:  # noqa: ANN401 (a NodeResult)
+    if given.status not in TERMINAL:
+        message = f"known[{name!r}] is {given.status}; only a settled node can be known"
+        raise OperationError(message)
+    position = None
+    if given.raw is not None:
+        values.append(given.raw)
+        position = len(values) - 1
+    error = None if given.error is None else Failure(given.error.type, given.error.message)
+    verdict = "approve" if given.judgement == "approved" else None
+    if given.judgement == "rejected":
+        verdict = "reject"
+    return Known(name, given.status, position, error, given.reason, verdict, tuple(given.vetoed_by))

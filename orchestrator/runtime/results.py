@@ -1,0 +1,381 @@
+"""What a run came to: projections of its state. Nothing here is a second record of anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from orchestrator.core.context import Reducer, conflict_in, view_at_end
+from orchestrator.core.scopes import context_mapping
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import ENDED, RunReason, Status
+from roles import NodeError
+
+__all__ = [
+    "DroppedSpawn",
+    "FlowEvent",
+    "NodeResult",
+    "RunResult",
+    "Usage",
+    "display_state",
+    "node_result",
+    "run_result",
+]
+
+_decode = msgspec.json.decode
+_SECOND = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Model calls, summed; failed ones are included.
+
+    Attributes:
+        requests, input_tokens, output_tokens: counts. cost_usd: None if no price is known.
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedSpawn:
+    """A request to grow that was refused.
+
+    Attributes:
+        reason: one of ``emissions.RefusalReason``. detail: what was wrong. assignee: who was asked for.
+        emitter_id: the node that asked; None if it came from outside. key: the request's key.
+        count: how many were refused for this reason; above 1 where they are not recorded one by one.
+    """
+
+    reason: str
+    detail: str = ""
+    assignee: str | None = None
+    emitter_id: str | None = None
+    key: str | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """How one node came out.
+
+    Attributes:
+        name: the node. status: where it stands. error: how it failed. attempts: how often it ran.
+        duration: seconds from its first start to its settling. waited: seconds from ready to start.
+        usage: its model calls. branch: the branch it spoke on. role: whose node it is.
+        spawned_by: the node that asked for it. superseded_by: the child that took its work over.
+        vetoed_by: the gates that rejected above it. reason: why it was skipped, vetoed or cancelled.
+        judgement: of a gate: approved, rejected or undecided. restored: it did not run in this run.
+        raw: its value as JSON, or None.
+    """
+
+    name: str
+    status: Status
+    error: NodeError | None = None
+    attempts: int = 0
+    duration: float = 0.0
+    waited: float = 0.0
+    usage: Usage = Usage()
+    branch: str | None = None
+    role: str | None = None
+    spawned_by: str | None = None
+    superseded_by: str | None = None
+    vetoed_by: tuple[str, ...] = ()
+    reason: str = ""
+    judgement: str | None = None
+    restored: bool = False
+    raw: bytes | None = field(default=None, repr=False)
+
+    @property
+    def value(self) -> Any:  # noqa: ANN401 (JSON data)
+        """What the node gave, a copy for each reader; None if it has no value."""
+        return None if self.raw is None else _decode(self.raw)
+
+    @property
+    def ok(self) -> bool:
+        """True if the node completed."""
+        return self.status is Status.COMPLETED
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run came out. ``result["name"]`` is a NodeResult.
+
+    Attributes:
+        run: the run's id. name: the graph's. reason: why it stopped. detail: more of it, for people.
+        nodes: every node, planned and grown, in the order in which they came to be.
+        outputs: what the flow document declares as its outputs.
+        next: the command that goes on from here; empty if there is nothing left to do.
+        final_context: the shared context after every node.
+        dropped_spawns: refused requests to grow. spawned: names of grown nodes.
+        gate_rejected_operations: gates that rejected. waiters: what each unsettled node waits for.
+        usage: all model calls. rounds: records of refusal loops.
+    """
+
+    run: str
+    name: str
+    reason: RunReason
+    detail: str = ""
+    nodes: Mapping[str, NodeResult] = field(default_factory=dict)
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    next: str = ""
+    final_context: Mapping[str, Any] = field(default_factory=dict)
+    dropped_spawns: tuple[DroppedSpawn, ...] = ()
+    spawned: tuple[str, ...] = ()
+    gate_rejected_operations: tuple[str, ...] = ()
+    waiters: Mapping[str, str] = field(default_factory=dict)
+    usage: Usage = Usage()
+    rounds: tuple[Any, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """True if every node has settled; False if the run was suspended and can go on."""
+        return self.reason in ENDED
+
+    @property
+    def ok(self) -> bool:
+        """True if the run completed: nothing failed unhandled and no gate refused."""
+        return self.reason is RunReason.COMPLETED
+
+    def __getitem__(self, name: str) -> NodeResult:
+        """A node by name; a bare name follows escalations to the child that took the work over.
+
+        Raises:
+            KeyError: no such node; the message lists the names.
+        """
+        node = self.nodes.get(name)
+        while node is not None and node.superseded_by:
+            node = self.nodes.get(node.superseded_by)
+        if node is None:
+            message = f"no node {name!r} in run {self.run}; there are: {', '.join(self.nodes)}"
+            raise KeyError(message)
+        return node
+
+    def __contains__(self, name: object) -> bool:
+        """True if there is a node of this name."""
+        return name in self.nodes
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of nodes."""
+        return iter(self.nodes)
+
+    def _with(self, *statuses: Status) -> tuple[str, ...]:
+        return tuple(name for name, node in self.nodes.items() if node.status in statuses)
+
+    @property
+    def completed_operations(self) -> tuple[str, ...]:
+        """Nodes that completed."""
+        return self._with(Status.COMPLETED)
+
+    @property
+    def failed_operations(self) -> tuple[str, ...]:
+        """Nodes that failed."""
+        return self._with(Status.FAILED)
+
+    @property
+    def skipped_operations(self) -> tuple[str, ...]:
+        """Nodes that were not needed."""
+        return self._with(Status.SKIPPED)
+
+    @property
+    def vetoed_operations(self) -> tuple[str, ...]:
+        """Nodes that were not allowed."""
+        return self._with(Status.VETOED)
+
+    @property
+    def cancelled_operations(self) -> tuple[str, ...]:
+        """Nodes that were stopped."""
+        return self._with(Status.CANCELLED)
+
+    @property
+    def escalated_operations(self) -> tuple[str, ...]:
+        """Nodes whose work a child took over."""
+        return self._with(Status.ESCALATED)
+
+    @property
+    def not_run(self) -> tuple[str, ...]:
+        """Nodes that were skipped or vetoed, and those that never started."""
+        return tuple(
+            name
+            for name, node in self.nodes.items()
+            if node.status in (Status.SKIPPED, Status.VETOED) or (node.attempts == 0 and not node.restored)
+        )
+
+    @property
+    def operation_results(self) -> dict[str, Any]:
+        """Value or NodeError of every node that ran."""
+        return {
+            name: node.error if node.error is not None else node.value
+            for name, node in self.nodes.items()
+            if node.status in (Status.COMPLETED, Status.FAILED, Status.ESCALATED)
+        }
+
+    @property
+    def spawned_operations(self) -> int:
+        """How many nodes were added while the run went on, escalations apart."""
+        return len(self.spawned)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowEvent:
+    """One settlement, as ``flow_stream`` tells it.
+
+    Attributes:
+        operation_id, name: the node (both are its name). status: what it settled as.
+        result: its value, its NodeError, or None. spawned: it was added while the run went on.
+        seq: number of the fact.
+    """
+
+    operation_id: str
+    name: str
+    status: str
+    result: Any
+    spawned: bool = False
+    seq: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """True if the node completed."""
+        return self.status == Status.COMPLETED
+
+
+# --- projections -------------------------------------------------------------------------------
+
+_SHOWN: Mapping[Status, str] = {
+    Status.WAITING: "queued",
+    Status.READY: "queued",
+    Status.RUNNING: "running",
+    Status.STOPPING: "running",
+    Status.ASKING: "asking",
+    Status.BACKING_OFF: "retrying",
+    Status.COMPLETED: "succeeded",
+    Status.FAILED: "failed",
+    Status.SKIPPED: "skipped",
+    Status.VETOED: "vetoed",
+    Status.CANCELLED: "cancelled",
+    Status.ESCALATED: "escalated",
+}
+
+
+def display_state(status: Status, *, paused: bool = False, held: bool = False) -> str:
+    """The word that people see for where a node stands: the one projection for every surface.
+
+    Args:
+        status: the node's status. paused: the run is paused. held: an undecided gate is above the node.
+    """
+    if status is Status.READY and paused:
+        return "paused"
+    if status is Status.WAITING and held:
+        return "held"
+    return _SHOWN[status]
+
+
+def node_result(node: NodeState) -> NodeResult:
+    """A node's state as a result."""
+    error = node.error
+    failed = error is not None and node.status in (Status.FAILED, Status.BACKING_OFF)
+    started = node.started_at or node.settled_at
+    return NodeResult(
+        node.op.name,
+        node.status,
+        NodeError(error.type, error.message, error.attempt) if failed and error is not None else None,
+        node.attempt,
+        max(0, node.settled_at - started) / _SECOND if node.settled_at else 0.0,
+        max(0, node.started_at - node.ready_at) / _SECOND if node.started_at else 0.0,
+        Usage(node.requests, node.input_tokens, node.output_tokens, node.cost_usd),
+        node.branch or node.op.branch,
+        node.op.role,
+        node.parent,
+        node.superseded_by,
+        node.vetoed_by,
+        node.reason,
+        node.judgement,
+        node.restored,
+        node.value,
+    )
+
+
+def run_result(
+    state: RunState,
+    *,
+    fault: BaseException | None = None,
+    reducers: Mapping[str, Reducer] | None = None,
+    outputs: Mapping[str, Any] | None = None,
+) -> RunResult:
+    """A run's state as a result.
+
+    Args:
+        fault: why it halted. reducers: the run's own. outputs: what the document declares, rendered.
+    """
+    reason = RunReason.NEEDS_RECOVERY if fault is not None else RunReason(state.ended or state.suspended)
+    results = {name: node_result(node) for name, node in state.nodes.items()}
+    view = view_at_end(state)
+    clean = {key: names for key, names in view.items() if conflict_in(state, {key: names}) is None}
+    return RunResult(
+        state.run,
+        state.name,
+        reason,
+        str(fault) if fault is not None else state.detail,
+        results,
+        dict(outputs or {}),
+        _next(state, reason),
+        dict(context_mapping(state, clean, reducers)),
+        _dropped(state),
+        _spawned(state),
+        tuple(state.rejected),
+        dict(state.waiters),
+        _total(state),
+    )
+
+
+def _spawned(state: RunState) -> tuple[str, ...]:
+    planned = {operation.name for operation in state.plan.operations}
+    return tuple(
+        name for name, node in state.nodes.items() if name not in planned and node.rungs == 0
+    )
+
+
+def _dropped(state: RunState) -> tuple[DroppedSpawn, ...]:
+    dropped = [
+        DroppedSpawn(reason, detail, assignee, emitter, key)
+        for emitter, reason, detail, assignee, key in state.refused
+    ]
+    dropped += [
+        DroppedSpawn(reason, "not recorded one by one", None, emitter, None, count)
+        for (emitter, reason), count in state.counted_refusals.items()
+    ]
+    return tuple(dropped)
+
+
+def _total(state: RunState) -> Usage:
+    nodes = list(state.nodes.values())
+    priced = [node.cost_usd for node in nodes if node.cost_usd is not None]
+    return Usage(
+        sum(node.requests for node in nodes),
+        sum(node.input_tokens for node in nodes),
+        sum(node.output_tokens for node in nodes),
+        sum(priced) if priced else None,
+    )
+
+
+def _next(state: RunState, reason: RunReason) -> str:
+    """The command that goes on (journal.md, "How a run stops")."""
+    run = state.run
+    undecided = next((node.op.name for node in state.nodes.values() if node.judgement == "undecided"), "GATE")
+    commands = {
+        RunReason.FAILED: f"callboard retry {run}",
+        RunReason.GATE_REJECTED: f"callboard fork {run} --at {(state.rejected or ['GATE'])[0]} --answer VERDICT",
+        RunReason.CANCELLED: f"callboard fork {run}",
+        RunReason.GATE_UNDECIDED: f"callboard answer {run} {undecided} VERDICT --because TEXT",
+        RunReason.AWAITING_ANSWER: f"callboard answer {run} KEY VALUE",
+        RunReason.NEEDS_RECOVERY: f"callboard doctor {run}",
+        RunReason.STUCK: f"callboard cancel {run}",
+    }
+    return "" if reason is RunReason.COMPLETED else commands.get(reason, f"callboard resume {run}")
+

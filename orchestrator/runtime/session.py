@@ -1,0 +1,408 @@
+"""A session: one process's handle on roles, bus, branches and journal. Runs happen in a session."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from inspect import iscoroutinefunction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from anyio import CancelScope, Event
+from anyio.abc import TaskGroup
+
+from emissions import Emission
+from orchestrator.agents import Branch
+from orchestrator.core.spec import Budget
+from orchestrator.errors import ExecutionError, OperationError
+from orchestrator.journal import Journal, MemoryJournal
+from orchestrator.runtime import bus as notices
+from orchestrator.runtime.branching import DEFAULT_BRANCH, Branches
+from orchestrator.runtime.engine import DEFAULT_GRACE, Engine, Wiring
+from orchestrator.runtime.identity import new_run_id
+from orchestrator.runtime.planning import prepare
+from orchestrator.runtime.results import RunResult
+from orchestrator.runtime.run import Run
+from orchestrator.runtime.sources import Runnable, bound_of
+from orchestrator.runtime.streams import SettlementStream
+from orchestrator.runtime.threads import say_on_loop
+from roles import Catalogue, Role
+
+__all__ = ["Session", "run_sync"]
+
+
+class Session:
+    """Runs graphs. An async context manager: its tasks live in its own task group.
+
+    Args:
+        roles: roles that graphs and spawns may name.
+        journal: None keeps records in memory; an object with ``submit`` (see ``orchestrator.journal``)
+            keeps them itself.
+        limits: resource (``role:critic``, ``model:x``, ``name:db``) -> how many nodes at once.
+        grace: seconds that a role has after it was told to stop.
+        seed: of the jitter in backoffs; None draws one.
+        folder: where nodes get their folders.
+
+    Raises:
+        RoleError: two roles have one name.
+        OperationError: an argument does not fit.
+    """
+
+    def __init__(  # noqa: PLR0913 (the public signature)
+        self,
+        roles: Iterable[Role] = (),
+        *,
+        journal: Callable[[], Journal] | None = None,
+        limits: Mapping[str, int] | None = None,
+        grace: float = DEFAULT_GRACE,
+        seed: int | None = None,
+        folder: str | Path = ".callboard/runs",
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self.roles = Catalogue(roles, origin="Session(roles=)")
+        self.branches: dict[str, Branch] = {DEFAULT_BRANCH: Branch(DEFAULT_BRANCH)}
+        self.bus = notices.Bus()
+        self._journal = journal or MemoryJournal
+        if not callable(self._journal):
+            message = f"journal is {journal!r}; this version keeps journals in memory: give None or a factory"
+            raise OperationError(message)
+        self._limits = dict(limits or {})
+        self._grace, self._seed, self._folder = grace, seed, Path(folder)
+        self._clock = clock
+        self._operations: dict[str, Callable[[Any], Any]] = {}
+        self._handlers: dict[type[Emission], Callable[..., Any]] = {}
+        self._group: TaskGroup | None = None
+        self._stack: AsyncExitStack | None = None
+        self._runs: dict[str, Run] = {}
+
+    # --- life ----------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Open the session's task group."""
+        if self._group is not None:
+            message = "this session is open already; make a second one"
+            raise ExecutionError(message)
+        self._stack = AsyncExitStack()
+        self._group = await self._stack.enter_async_context(anyio.create_task_group())
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """Interrupt live runs, wait for them, let taps drain."""
+        stack, group = self._stack, self._group
+        self._stack = self._group = None
+        if stack is None or group is None:
+            return None
+        with CancelScope(shield=True):
+            for run in list(self._runs.values()):
+                run.interrupt()
+                await run.over()
+        return await stack.__aexit__(exc_type, exc, traceback)
+
+    def _open(self) -> TaskGroup:
+        if self._group is None:
+            message = "the session is not open; use `async with Session(...) as session:`"
+            raise ExecutionError(message)
+        return self._group
+
+    # --- registering ---------------------------------------------------------------------------
+
+    def handles(self, type_: type[Emission], fn: Callable[..., Any]) -> None:
+        """Let ``fn(emission, view)`` answer every emission of a type with changes.
+
+        ``fn`` is a plain, pure function; it returns Inject, Veto, Write, Steer, a list of them or None.
+
+        Raises:
+            OperationError: the type has a handler; the message names both. Or ``fn`` is async.
+        """
+        if iscoroutinefunction(fn):
+            message = f"the handler {_name(fn)} is async; handlers are plain functions that do not wait"
+            raise OperationError(message)
+        known = self._handlers.get(type_)
+        if known is not None:
+            message = f"{type_.__name__} is handled by {_name(known)}; {_name(fn)} would be a second handler"
+            raise OperationError(message)
+        self._handlers[type_] = fn
+
+    def register_operation(self, name: str, fn: Callable[[Any], Any]) -> None:
+        """Add a verb: ``async def fn(turn) -> value``. It works with no role at all.
+
+        Raises:
+            OperationError: the name is taken, or ``fn`` is not an ``async def``.
+        """
+        if name in self._operations:
+            message = f"operation {name!r} is {_name(self._operations[name])}; a verb has one meaning"
+            raise OperationError(message)
+        if not iscoroutinefunction(fn):
+            message = f"operation {name!r}: {_name(fn)} is not an `async def fn(turn)`"
+            raise OperationError(message)
+        self._operations[name] = fn
+
+    @asynccontextmanager
+    async def tap(
+        self,
+        fn: notices.Receiver,
+        kinds: Iterable[str] | None = None,
+        buffer: int = notices.DEFAULT_BUFFER,
+        overflow: notices.Overflow = "drop_newest",
+    ) -> AsyncIterator[notices.Tap]:
+        """Observe every run of the session: ``fn(envelope)``, plain or async.
+
+        A tap cannot fail, slow or change a run. One that lags skips records and is told by a ``Missed``
+        envelope. On leaving it has a second to take what is pending.
+
+        Args:
+            kinds: kinds of events; None is all. buffer: pending facts. overflow: ``drop_newest`` or
+                ``drop_oldest``.
+        """
+        group = self._open()
+        tap = notices.Tap(fn, kinds, buffer, overflow)
+        done = Event()
+        if tap.threaded:
+            _serve_on_thread(tap, done)
+        else:
+            group.start_soon(_serve, tap, done, name="callboard tap")
+        self.bus.connect(tap.receive)
+        try:
+            yield tap
+        finally:
+            self.bus.disconnect(tap.receive)
+            await notices.drain(tap, done)
+
+    # --- running -------------------------------------------------------------------------------
+
+    async def flow(  # noqa: PLR0913 (the public signature)
+        self,
+        what: Runnable,
+        *,
+        args: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        reducers: Mapping[str, Any] | None = None,
+        known: Mapping[str, Any] | None = None,
+        budget: Budget | None = None,
+        branch: Branch | None = None,
+        parallel: bool = True,
+        on_settle: Callable[..., Any] | None = None,
+        on_branch_created: Callable[[Branch], None] | None = None,
+    ) -> RunResult:
+        """Run a graph, a builder, a flow or a document, and return what it came to.
+
+        Args:
+            what: Graph, OperationGraphBuilder, Flow, or a path to a flow document.
+            args: the flow's arguments. context: the first shared context.
+            reducers: context key -> reducer, by name or as a function of (folded, next).
+            known: node -> value or NodeResult: outcomes that are given, and do not run.
+            budget: limits of this run; the document's where it is omitted.
+            branch: the default branch of operations without a role. parallel: False runs one node at a time.
+            on_settle: ``fn(node, view) -> Inject | list | None``, as a node is about to settle.
+            on_branch_created: called once for every branch that is made.
+
+        Returns:
+            The result. A run that fails is a value; its ``reason`` says why it stopped.
+
+        Raises:
+            GraphError, FlowError, OperationError, RoleError: what was given cannot run; nothing has run.
+            InternalError: a bug of ours.
+        """
+        run = self._make(
+            what, args, context, reducers, known, budget, branch, on_settle, on_branch_created,
+            parallel=parallel,
+        )  # fmt: skip
+        try:
+            await run.drive()
+        finally:
+            self._forget(run)
+        return await run.wait()
+
+    async def start(  # noqa: PLR0913 (the public signature)
+        self,
+        what: Runnable,
+        *,
+        args: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        reducers: Mapping[str, Any] | None = None,
+        known: Mapping[str, Any] | None = None,
+        budget: Budget | None = None,
+        branch: Branch | None = None,
+        parallel: bool = True,
+        on_settle: Callable[..., Any] | None = None,
+        on_branch_created: Callable[[Branch], None] | None = None,
+        waits_for_answers: bool = False,
+    ) -> Run:
+        """Start a run and return its live handle; see :meth:`flow`.
+
+        Leaving the session interrupts runs that are still live. ``waits_for_answers``: somebody answers
+        questions through the handle, so a run that only waits for answers is not suspended.
+        """
+        group = self._open()
+        run = self._make(
+            what, args, context, reducers, known, budget, branch, on_settle, on_branch_created,
+            parallel=parallel, waits_for_answers=waits_for_answers,
+        )  # fmt: skip
+        await group.start(self._drive, run)
+        return run
+
+    @asynccontextmanager
+    async def flow_stream(self, what: Runnable, **options: Any) -> AsyncIterator[SettlementStream]:  # noqa: ANN401
+        """Run a graph and yield a stream of FlowEvents, one per settlement, in order.
+
+        Leaving early cancels the run and waits for it. Options are those of :meth:`flow`.
+        """
+        run = await self.start(what, **options)
+        try:
+            yield SettlementStream(run.engine)
+        finally:
+            with CancelScope(shield=True):
+                if run.result is None:
+                    run.cancel(reason="the reader left")
+                await run.over()
+
+    def runs(self, status: str | None = None) -> list[Run]:
+        """Live runs of this session; ``status`` narrows by reason (``""`` is live)."""
+        return [run for run in self._runs.values() if status is None or run.engine.reason == status]
+
+    async def _drive(self, run: Run, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        task_status.started()
+        try:
+            await run.drive()
+        finally:
+            self._forget(run)
+
+    def _forget(self, run: Run) -> None:
+        self._runs.pop(run.id, None)
+
+    def _make(  # noqa: PLR0913 (the options of flow and start)
+        self,
+        what: Runnable,
+        args: Mapping[str, Any] | None,
+        context: Mapping[str, Any] | None,
+        reducers: Mapping[str, Any] | None,
+        known: Mapping[str, Any] | None,
+        budget: Budget | None,
+        branch: Branch | None,
+        on_settle: Callable[..., Any] | None,
+        on_branch_created: Callable[[Branch], None] | None,
+        *,
+        parallel: bool = True,
+        waits_for_answers: bool = False,
+    ) -> Run:
+        self._open()
+        bound = bound_of(what, args or {}, self.roles)
+        limit = budget or bound.budget
+        if not parallel:
+            limit = msgspec.structs.replace(limit, concurrency=1)
+        branches = {**self.branches, **_live_branches(bound.graph.branches)}
+        if branch is not None:
+            branches[DEFAULT_BRANCH] = branch
+        prepared = prepare(
+            bound.graph,
+            roles=bound.roles,
+            operations=self._operations,
+            branches=branches,
+            budget=limit,
+            limits={**self._limits, **bound.limits},
+            args=bound.args,
+            context={**bound.context, **(context or {})},
+            reducers={**bound.reducers, **(reducers or {})},
+            known=known or {},
+        )
+        self.branches.update(branches)
+        wiring = Wiring(
+            journal=self._journal(),
+            bus=self.bus,
+            branches=Branches(self.branches, on_branch_created),
+            handlers=dict(self._handlers),
+            on_settle=on_settle,
+            folder=self._folder,
+            grace=self._grace,
+            seed=self._seed,
+            clock=self._clock or time.monotonic_ns,
+            waits_for_answers=waits_for_answers,
+        )
+        run = Run(Engine(new_run_id(), prepared, wiring), bound.outputs)
+        self._runs[run.id] = run
+        return run
+
+
+def run_sync(
+    what: Runnable, *, roles: Iterable[Role] = (), backend: str = "asyncio", **options: Any  # noqa: ANN401
+) -> RunResult:
+    """Run a graph from plain code or a notebook, and return what it came to.
+
+    Args:
+        what, options: as for ``Session.flow``. roles: as for ``Session``. backend: ``asyncio`` or ``trio``.
+
+    Raises:
+        As ``Session.flow`` does.
+    """
+
+    async def main() -> RunResult:
+        async with Session(roles) as session:
+            return await session.flow(what, **options)
+
+    if not _loop_is_running():
+        return anyio.run(main, backend=backend)
+    # a notebook's loop runs in this thread: the run gets a thread and a loop of its own
+    outcome: list[RunResult | BaseException] = []
+
+    def call() -> None:
+        try:
+            outcome.append(anyio.run(main, backend=backend))
+        except BaseException as error:  # noqa: BLE001 (it is raised again in the caller's thread)
+            outcome.append(error)
+
+    thread = threading.Thread(target=call, name="callboard run_sync")
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+def _loop_is_running() -> bool:
+    try:
+        anyio.get_current_task()
+    except Exception:  # noqa: BLE001 (each backend says "no loop" in its own way)
+        return False
+    return True
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    return str(getattr(fn, "__qualname__", repr(fn)))
+
+
+def _live_branches(given: Mapping[str, object]) -> dict[str, Branch]:
+    branches: dict[str, Branch] = {}
+    for name, branch in given.items():
+        if not isinstance(branch, Branch):
+            message = f"branch {name!r} is a {type(branch).__name__}, not a Branch"
+            raise OperationError(message)
+        branches[name] = branch
+    return branches
+
+
+async def _serve(tap: notices.Tap, done: Event) -> None:
+    try:
+        await tap.serve()
+    finally:
+        done.set()
+
+
+def _serve_on_thread(tap: notices.Tap, done: Event) -> None:
+    token = anyio.lowlevel.current_token()
+
+    def serve() -> None:
+        tap.serve_thread()
+        say_on_loop(token, done.set)
+
+    threading.Thread(target=serve, name="callboard tap", daemon=True).start()

@@ -1,0 +1,97 @@
+"""Streams are cursors over the run's log: nothing is buffered, a slow reader costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from orchestrator.core import facts as f
+from orchestrator.core.records import Record
+from orchestrator.core.status import Status
+from orchestrator.runtime.engine import Engine
+from orchestrator.runtime.envelopes import Envelope, envelopes_of
+from orchestrator.runtime.results import FlowEvent
+from roles import NodeError
+
+__all__ = ["EventStream", "SettlementStream"]
+
+_PAGE = 256
+_SETTLING: dict[type[f.Fact], Status] = {
+    f.NodeCompleted: Status.COMPLETED,
+    f.NodeFailed: Status.FAILED,
+    f.NodeSkipped: Status.SKIPPED,
+    f.NodeVetoed: Status.VETOED,
+    f.NodeCancelled: Status.CANCELLED,
+    f.NodeEscalated: Status.ESCALATED,
+}
+
+
+async def _records(engine: Engine, start: int = 0) -> AsyncIterator[Record]:
+    """Every record from position ``start`` on, as it becomes durable, until the run is over."""
+    position = start
+    while await engine.grown(position):
+        page = engine.kernel.journal.read(position, position + _PAGE)
+        for record in page:
+            position += 1
+            yield record
+
+
+class EventStream:
+    """Every fact of a run as an Envelope, from ``after`` on. Leaving it detaches; the run goes on."""
+
+    def __init__(self, engine: Engine, after: int = 0, kinds: frozenset[str] | None = None) -> None:
+        """``after``: seq of the last fact that is not wanted. ``kinds``: only these; None is all."""
+        self._engine = engine
+        self._after = after
+        self._kinds = kinds
+
+    async def __aenter__(self) -> EventStream:
+        """The stream itself."""
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        """Nothing is held."""
+
+    def __aiter__(self) -> AsyncIterator[Envelope]:
+        """Envelopes in order; ends with the run."""
+        return self._events()
+
+    async def _events(self) -> AsyncIterator[Envelope]:
+        engine = self._engine
+        async for record in _records(engine):
+            if record.last <= self._after:
+                continue
+            for envelope in envelopes_of(engine.run_id, record, engine.role_of_node, self._kinds):
+                if envelope.seq is not None and envelope.seq > self._after:
+                    yield envelope
+
+
+class SettlementStream:
+    """A FlowEvent per settlement, in order."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Made by ``Session.flow_stream``."""
+        self._engine = engine
+
+    def __aiter__(self) -> AsyncIterator[FlowEvent]:
+        """Settlements in order; ends with the run."""
+        return self._events()
+
+    async def _events(self) -> AsyncIterator[FlowEvent]:
+        async for record in _records(self._engine):
+            for number, fact in enumerate(record.facts):
+                status = _SETTLING.get(type(fact))
+                if status is not None:
+                    yield self._event(fact, record, status, record.first + number)
+
+    def _event(self, fact: Any, record: Record, status: Status, seq: int) -> FlowEvent:  # noqa: ANN401
+        node = self._engine.state.nodes[fact.node]
+        result: Any = None
+        if isinstance(fact, f.NodeFailed):
+            result = NodeError(fact.error.type, fact.error.message, fact.error.attempt)
+        elif isinstance(fact, f.NodeCompleted | f.NodeEscalated) and fact.value is not None:
+            result = msgspec.json.decode(record.values[fact.value])
+        grown = node.parent is not None or node.op.name not in self._engine.planned
+        return FlowEvent(fact.node, fact.node, status, result, grown, seq)

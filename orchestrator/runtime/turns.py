@@ -1,0 +1,264 @@
+"""The turn that a role is given: a snapshot to read, and a line to the house to speak on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import isawaitable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from anyio import Event, sleep_forever
+from pydantic import TypeAdapter
+
+from emissions import Emission, Receipt, Refused
+from orchestrator.core.commands import Ask, Memoise
+from orchestrator.core.context import view_of
+from orchestrator.core.scopes import context_mapping, node_scope
+from orchestrator.core.state import NodeState
+from orchestrator.core.templates import compile_template, render_json
+from orchestrator.runtime import writes
+from orchestrator.runtime.kernel import Halted
+from orchestrator.runtime.steering import rendered
+from orchestrator.runtime.threads import call_on_loop
+from orchestrator.runtime.values import encode, settle
+from orchestrator.runtime.views import Inputs, emissions_of, failures_of, inputs_of
+from roles import Emitted, NodeError
+
+if TYPE_CHECKING:
+    from orchestrator.runtime.engine import Engine
+
+__all__ = ["RoleTurn"]
+
+E = TypeVar("E", bound=Emission)
+T = TypeVar("T")
+_decode = msgspec.json.decode
+
+
+class RoleTurn:
+    """One attempt of one node (implements ``roles.Turn``)."""
+
+    __slots__ = (
+        "_engine",
+        "_inputs",
+        "_parameters",
+        "_pending",
+        "_state",
+        "_unread",
+        "answered",
+        "attempt",
+        "branch",
+        "deadline",
+        "notes",
+        "scope",
+    )
+
+    def __init__(self, engine: Engine, state: NodeState, attempt: int) -> None:
+        """Made by a worker when the attempt starts."""
+        self._engine = engine
+        self._state = state
+        self.attempt = attempt
+        self._inputs: Inputs | None = None
+        self._parameters: dict[str, Any] | None = None
+        self._pending: writes.Pending | None = None
+        self._unread: list[str] | None = None
+        #: operator's notes rendered into the instruction
+        self.notes: Sequence[tuple[str, str]] = ()
+        self.answered: Event | None = None
+        self.branch: Any = None
+        self.deadline: float | None = None
+
+    def __repr__(self) -> str:
+        """Which node and attempt."""
+        return f"<turn {self._state.name} attempt {self.attempt}>"
+
+    # --- reading -------------------------------------------------------------------------------
+
+    @property
+    def node(self) -> str:
+        """The node's name."""
+        return self._state.op.name
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        return self._engine.run_id
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the node was given; this turn's own copy."""
+        if self._parameters is None:
+            operation = self._state.op
+            plain = _decode(operation.parameters)
+            if operation.renders:
+                plain = render_json(plain, self._scope())
+            self._parameters = plain
+        return self._parameters
+
+    @property
+    def instruction(self) -> str:
+        """What to do, an operator's notes before it."""
+        operation = self._state.op
+        text = operation.instruction
+        if operation.renders and "${" in text:
+            text = compile_template(text).render(self._scope())
+        return rendered(self.notes, text) if self.notes else text
+
+    def _scope(self) -> Mapping[str, object]:
+        return node_scope(self._engine.state, self._state, self._engine.reducers)
+
+    @property
+    def inputs(self) -> Inputs:
+        """Values of the predecessors that completed."""
+        if self._inputs is None:
+            self._inputs = inputs_of(self._engine.state, self._state)
+        return self._inputs
+
+    def input(self, name: str, model: type[T], /) -> T:
+        """One predecessor's value, validated into a type."""
+        return TypeAdapter(model).validate_python(self.inputs[name])
+
+    @property
+    def failed(self) -> Mapping[str, NodeError]:
+        """Predecessors that failed."""
+        return failures_of(self._engine.state, self._state)
+
+    def emissions(self, type_: type[E], /, of: str | None = None) -> list[Emitted[E]]:
+        """What ancestors emitted of a type."""
+        return emissions_of(self._engine.state, self._state, type_, of)
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """The shared context as this node's ancestors wrote it."""
+        state = self._engine.state
+        return context_mapping(state, view_of(state, self._state), self._engine.reducers)
+
+    @property
+    def idempotency_key(self) -> str:
+        """``run/node``."""
+        return f"{self._engine.run_id}/{self._state.op.name}"
+
+    @property
+    def workdir(self) -> Path:
+        """The node's folder; made when it is asked for."""
+        folder = self._engine.folder / self._state.op.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def artifacts(self) -> Mapping[str, Path]:
+        """Where the files that this node's role declares belong."""
+        role = self._engine.role_of(self._state)
+        declared = () if role is None else role.artifacts
+        return {artifact.name: self.workdir / artifact.path for artifact in declared}
+
+    # --- speaking ------------------------------------------------------------------------------
+
+    async def emit(self, emission: Emission, /) -> Receipt:
+        """Say something to the house."""
+        engine = self._engine
+        kernel = engine.kernel
+        try:
+            receipt = engine.emit(self._state, self.attempt, emission)
+            if kernel.acknowledged < kernel.submitted:
+                await kernel.durable(kernel.submitted)
+        except Halted:
+            # the run has halted: there is no receipt, and this body is being cancelled
+            await sleep_forever()
+            raise
+        return receipt
+
+    def emit_sync(self, emission: Emission, /) -> Receipt:
+        """``emit`` from a plain ``def`` role."""
+        engine = self._engine
+        return call_on_loop(engine.token, engine.emit_now, self._state, self.attempt, emission)
+
+    def write(self, key: str, value: Any, *, replace: bool = False) -> None:  # noqa: ANN401 (JSON data)
+        """Write to the shared context when this node completes."""
+        _, _, plain = settle(value, key)
+        if self._pending is None:
+            self._pending = {}
+        writes.add(self._pending, key, plain, replace=replace)
+
+    @property
+    def pending_writes(self) -> writes.Pending | None:
+        """What was written so far."""
+        return self._pending
+
+    def report(self, text: str, /) -> None:
+        """Say what is going on."""
+        engine = self._engine
+        call_on_loop(engine.token, engine.progress, self._state, self.attempt, str(text))
+
+    def steers(self) -> Sequence[str]:
+        """What an operator has said since the last call."""
+        unread, self._unread = self._unread, None
+        return unread or []
+
+    def tell(self, text: str) -> None:
+        """Put an operator's note into the mailbox."""
+        self._unread = [*(self._unread or ()), text]
+
+    async def step(self, key: str, fn: Callable[[], Awaitable[T] | T], /) -> T:
+        """Do a part of the work once."""
+        engine = self._engine
+        known = (self._state.steps or {}).get(key)
+        if known is not None:
+            recorded: T = _decode(known)
+            return recorded
+        made = fn()
+        value = await made if isawaitable(made) else made
+        raw, _, _ = settle(value, f"step {key}")
+        engine.kernel.submit(Memoise(self.node, self.attempt, key, 0), (raw,))
+        await engine.kernel.durable(engine.kernel.submitted)
+        decoded: T = _decode(raw)
+        return decoded
+
+    async def ask(  # noqa: PLR0913 (the public signature)
+        self,
+        question: str,
+        *,
+        key: str | None = None,
+        choices: Sequence[str] = (),
+        schema: Any = None,  # noqa: ANN401 (a type or a JSON Schema)
+        expires: float | None = None,
+        default: Any = None,  # noqa: ANN401 (JSON data)
+    ) -> Any:  # noqa: ANN401 (JSON data)
+        """Ask a person and wait."""
+        engine = self._engine
+        identity = key or question
+        known = (self._state.questions or {}).get(identity)
+        if known is None or known.answer is None:
+            await self._ask(identity, question, tuple(choices), schema, default, expires)
+            known = (self._state.questions or {})[identity]
+        answer = known.answer
+        if answer is None:
+            message = f"{engine.run_id} closed before {identity!r} was answered"
+            raise RuntimeError(message)
+        return _decode(answer)
+
+    async def _ask(  # noqa: PLR0913 (parts of one question)
+        self,
+        key: str,
+        question: str,
+        choices: tuple[str, ...],
+        schema: Any,  # noqa: ANN401
+        default: Any,  # noqa: ANN401
+        expires: float | None,
+    ) -> None:
+        engine = self._engine
+        values = () if default is None else (encode(default, "default"),)
+        shape = None if schema is None else msgspec.Raw(encode(_schema(schema), "schema"))
+        self.answered = Event()
+        decision = engine.kernel.submit(
+            Ask(self.node, self.attempt, key, question, choices, shape, 0 if values else None), values
+        )
+        if isinstance(decision.receipts[-1], Refused):
+            raise RuntimeError(decision.receipts[-1].detail)
+        if expires is not None:
+            engine.set_timer(expires, "question", self.node, self.attempt, key)
+        await self.answered.wait()
+
+
+def _schema(schema: Any) -> Any:  # noqa: ANN401 (a type or a JSON Schema)
+    return schema if isinstance(schema, Mapping) else TypeAdapter(schema).json_schema()

@@ -1,0 +1,187 @@
+"""What a role gives, settled once: one walk that normalises, finds emissions and checks, then one encode.
+
+Exact is what JSON gives back unchanged: str, bool, None, int within 64 bits, finite float, list, dict
+with str keys. A tuple becomes a list; pydantic, msgspec and dataclass instances become mappings.
+Everything else, subclasses included, is refused with the path inside the value (engine.md 7).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
+from emissions import Emission
+from orchestrator.errors import ExecutionError
+
+__all__ = ["DEPTH_LIMIT", "EMISSION_DEPTH", "SIZE_LIMIT", "Found", "NotExactError", "dump", "encode", "settle"]
+
+#: A value nested deeper is refused: far below where Python's own recursion would end.
+DEPTH_LIMIT: Final = 100
+#: An emission nested deeper in a value is refused ``too_deep``.
+EMISSION_DEPTH: Final = 32
+#: Bytes of one value's JSON.
+SIZE_LIMIT: Final = 64 * 1024 * 1024
+
+_INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
+_encoder = msgspec.json.Encoder(order="deterministic")
+_SCALARS = frozenset({str, bool, type(None)})
+
+
+class NotExactError(ExecutionError):
+    """Raised when a value would not come back from JSON as it is.
+
+    Attributes:
+        path: where inside the value, like ``result.files[3]``.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        super().__init__(f"{path} {problem}; give JSON data: text, numbers, lists, mappings with text keys")
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An emission inside a value: the instance, or why it cannot be taken."""
+
+    emission: Emission
+    path: str
+    depth: int
+
+
+def settle(value: object, name: str = "result") -> tuple[bytes, list[Found], object]:
+    """Normalise and encode a value.
+
+    Args:
+        value: what a role returned. name: the word for it in error paths.
+
+    Returns:
+        Its JSON, the emissions in it in order of appearance, and the plain data.
+
+    Raises:
+        NotExactError: naming the path.
+    """
+    kind = type(value)
+    if value is None or kind is bool:
+        return (b"null" if value is None else b"true" if value else b"false"), [], value
+    found: list[Found] = []
+    plain = _Walk(found).walk(value, name, 0)
+    return encode(plain, name), found, plain
+
+
+def encode(plain: object, name: str = "value") -> bytes:
+    """JSON of plain data, keys sorted.
+
+    Raises:
+        NotExactError: a lone surrogate, or more than SIZE_LIMIT bytes.
+    """
+    try:
+        data = _encoder.encode(plain)
+    except (UnicodeEncodeError, msgspec.MsgspecError) as error:
+        raise NotExactError(name, f"cannot be written as JSON ({error})") from None
+    if len(data) > SIZE_LIMIT:
+        raise NotExactError(name, f"is {len(data):,} bytes of JSON, over {SIZE_LIMIT:,}")
+    return data
+
+
+def dump(emission: Emission) -> bytes:
+    """An emission's JSON.
+
+    Raises:
+        NotExactError: a free field (parameters, inputs, context) holds what JSON cannot.
+    """
+    return encode(_Walk([]).walk(_model_data(emission, "emission"), emission.emission_kind, 0))
+
+
+def _model_data(model: BaseModel, path: str) -> Any:  # noqa: ANN401 (JSON data)
+    try:
+        return model.__pydantic_serializer__.to_python(model, mode="json")
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise NotExactError(path, f"({type(model).__name__}) has no JSON form: {error}") from None
+
+
+class _Walk:
+    """One walk over a value."""
+
+    __slots__ = ("found",)
+
+    def __init__(self, found: list[Found]) -> None:
+        self.found = found
+
+    def walk(self, value: Any, path: str, depth: int) -> Any:  # noqa: ANN401 (any value comes in)
+        kind = type(value)
+        if kind in _SCALARS:
+            return value
+        if kind is int:
+            if _INT_MIN <= value <= _INT_MAX:
+                return value
+            raise NotExactError(path, "is a number beyond 64 bits; give it as text")
+        if kind is float:
+            if math.isfinite(value):
+                return value
+            raise NotExactError(path, f"is {value!r}, which JSON has not")
+        if depth >= DEPTH_LIMIT:
+            raise NotExactError(_short(path), f"is nested deeper than {DEPTH_LIMIT} levels")
+        if kind is dict:
+            return self._mapping(value, path, depth)
+        if kind is list or kind is tuple:
+            return [self.walk(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+        return self._instance(value, path, depth)
+
+    def _mapping(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
+        out = {}
+        for key, item in value.items():
+            if type(key) is not str:
+                raise NotExactError(path, f"has the key {key!r} of type {type(key).__name__}")
+            out[key] = self.walk(item, f"{path}.{key}", depth + 1)
+        return out
+
+    def _instance(self, value: Any, path: str, depth: int) -> Any:  # noqa: ANN401
+        if isinstance(value, Emission):
+            self.found.append(Found(value, path, depth))
+            return self.walk(_model_data(value, path), path, depth + 1)
+        if isinstance(value, BaseModel):
+            self._look(value.__dict__.values(), path, depth)
+            return self.walk(_model_data(value, path), path, depth + 1)
+        if isinstance(value, msgspec.Struct) or (
+            dataclasses.is_dataclass(value) and not isinstance(value, type)
+        ):
+            fields = (
+                value.__struct_fields__
+                if isinstance(value, msgspec.Struct)
+                else [field.name for field in dataclasses.fields(value)]
+            )
+            return self.walk({name: _builtin(getattr(value, name), path) for name in fields}, path, depth)
+        raise NotExactError(path, f"is a {type(value).__module__}.{type(value).__qualname__}")
+
+    def _look(self, values: Iterable[Any], path: str, depth: int) -> None:
+        """Find emissions inside a model's fields; the model's own JSON form is what is kept."""
+        for value in values:
+            if isinstance(value, Emission):
+                self.found.append(Found(value, path, depth + 1))
+            elif isinstance(value, BaseModel):
+                self._look(value.__dict__.values(), path, depth + 1)
+            elif isinstance(value, dict) and depth < DEPTH_LIMIT:
+                self._look(value.values(), path, depth + 1)
+            elif isinstance(value, list | tuple) and depth < DEPTH_LIMIT:
+                self._look(value, path, depth + 1)
+
+
+def _builtin(value: Any, path: str) -> Any:  # noqa: ANN401 (a field's value)
+    """A field's JSON form where msgspec has one for its type (dates, enums, uuids)."""
+    if type(value) in _SCALARS or isinstance(value, int | float | dict | list | tuple | BaseModel):
+        return value
+    if isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value):
+        return value
+    try:
+        return msgspec.to_builtins(value)
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        raise NotExactError(path, f"holds a {type(value).__module__}.{type(value).__qualname__}") from None
+
+
+def _short(path: str) -> str:
+    return path if len(path) <= 80 else f"{path[:40]}...{path[-30:]}"  # noqa: PLR2004

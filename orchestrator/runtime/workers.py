@@ -1,0 +1,182 @@
+"""Pooled workers: they pop started attempts from a deque and run bodies, without a task per node.
+
+One CancelScope per worker: stopping an attempt cancels its worker's scope, the worker ends and is
+replaced when there is work. A scope per attempt is opened only where a timeout is set. A new worker
+starts when none is idle, so the pool is never a second concurrency limit (engine.md 2).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Coroutine
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+from anyio import CancelScope, Event
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+
+from orchestrator.core.commands import AttemptStopped
+from orchestrator.core.state import NodeState
+from orchestrator.core.status import Status
+from orchestrator.runtime.drive import Cancelled, Outcome, Raised, Returned, Suspended, resume, start
+from orchestrator.runtime.kernel import Halted
+from orchestrator.runtime.outcomes import failed, returned
+from orchestrator.runtime.turns import RoleTurn
+
+if TYPE_CHECKING:
+    from orchestrator.runtime.engine import Engine
+
+__all__ = ["Started", "Workers"]
+
+#: After so many published facts the engine yields to the loop once, counted over all workers.
+_YIELD_EVERY = 256
+
+#: One attempt that was started: the node and the attempt's number.
+Started = tuple[NodeState, int]
+
+
+class WorkerLost(Exception):  # noqa: N818 (the error type that the node shows)
+    """An attempt whose worker ended under it."""
+
+
+class Workers:
+    """The pool of one run."""
+
+    __slots__ = ("_busy_until", "_engine", "_group", "_idle", "_summoned", "active", "starts")
+
+    def __init__(self, engine: Engine) -> None:
+        """``engine`` is the run that the pool works for."""
+        self._engine = engine
+        self._group: TaskGroup | None = None
+        self.starts: deque[Started] = deque()
+        self._idle: list[Event] = []
+        #: a worker was woken or begun and has not looked at the deque yet
+        self._summoned = False
+        #: running attempts by node, with the turn and the scope that stops it
+        self.active: dict[str, tuple[RoleTurn, CancelScope]] = {}
+        self._busy_until = _YIELD_EVERY
+
+    def open(self, group: TaskGroup) -> None:
+        """Work in ``group`` from now on."""
+        self._group = group
+        if self.starts:
+            self.summon()
+
+    def summon(self) -> None:
+        """See to it that some worker will look at the deque."""
+        if self._summoned or self._group is None:
+            return
+        self._summoned = True
+        if self._idle:
+            self._idle.pop().set()
+        else:
+            self._group.start_soon(self._work, name="callboard worker")
+
+    async def _work(self) -> None:
+        engine, starts = self._engine, self.starts
+        with CancelScope() as scope:
+            while not engine.closed:
+                self._summoned = False
+                while starts:
+                    node, attempt = starts.popleft()
+                    if starts:
+                        self.summon()
+                    if not await self._attempt(node, attempt, scope):
+                        return
+                    if engine.published >= self._busy_until:
+                        self._busy_until = engine.published + _YIELD_EVERY
+                        await checkpoint()
+                event = Event()
+                self._idle.append(event)
+                try:
+                    await event.wait()
+                finally:
+                    if not event.is_set() and event in self._idle:
+                        self._idle.remove(event)
+
+    async def _attempt(self, node: NodeState, attempt: int, scope: CancelScope) -> bool:
+        """Run one attempt; False if the worker must end."""
+        engine = self._engine
+        if node.attempt != attempt or node.status is not Status.RUNNING:
+            engine.settle(AttemptStopped(node.op.name, attempt, "never_started"), ())
+            return True
+        turn = RoleTurn(engine, node, attempt)
+        settled = False
+        try:
+            if engine.needs_preparation(node) and not await engine.prepare(node, turn):
+                settled = True
+                return not scope.cancel_called
+            context = engine.context.copy()
+            coro = engine.body_of(node)(turn)
+            if node.op.timeout is None:
+                outcome: Outcome | Suspended = start(coro, context)
+                if type(outcome) is Suspended:
+                    outcome = await self._resumed(outcome, turn, scope)
+                timed_out = False
+            else:
+                outcome, timed_out = await self._limited(node, coro, context, turn)
+            settled = True
+            return self._settle(node, turn, outcome, scope, timed_out=timed_out)  # type: ignore[arg-type]
+        except Halted:
+            settled = True
+            return False
+        except Exception as error:  # noqa: BLE001 (preparing failed: the node's failure, by name)
+            settled = True
+            command, values = failed(engine, node, turn, error)
+            engine.settle(command, values)
+            return True
+        finally:
+            if not settled:
+                self._lost(node, turn)
+
+    async def _resumed(self, suspended: Suspended, turn: RoleTurn, scope: CancelScope) -> Outcome:
+        """Go on with a body that awaits something; it can be stopped from here on."""
+        name = turn.node
+        self.active[name] = (turn, scope)
+        try:
+            return await resume(suspended, scope=scope, grace=self._engine.grace)
+        finally:
+            del self.active[name]
+
+    async def _limited(
+        self, node: NodeState, coro: Coroutine[Any, Any, Any], context: Context, turn: RoleTurn
+    ) -> tuple[Outcome, bool]:
+        """Run a body under its own scope with a deadline."""
+        engine = self._engine
+        deadline = engine.now() + (node.op.timeout or 0.0)
+        turn.deadline = deadline
+        with CancelScope(deadline=deadline) as scope:
+            first = start(coro, context)
+            outcome = await self._resumed(first, turn, scope) if isinstance(first, Suspended) else first
+        return outcome, isinstance(outcome, Cancelled) and node.status is Status.RUNNING
+
+    def _settle(
+        self, node: NodeState, turn: RoleTurn, outcome: Outcome, scope: CancelScope, *, timed_out: bool
+    ) -> bool:
+        engine = self._engine
+        if type(outcome) is Returned:
+            command, values = returned(engine, node, turn, outcome.value)
+            engine.settle(command, values)
+        elif isinstance(outcome, Raised):
+            command, values = failed(engine, node, turn, outcome.error)
+            engine.settle(command, values)
+            if outcome.stray:
+                return False
+        elif timed_out and not scope.cancel_called:
+            error = TimeoutError(f"the attempt took longer than {node.op.timeout} s")
+            command, values = failed(engine, node, turn, error)
+            engine.settle(command, values)
+        else:
+            ignored = isinstance(outcome, Cancelled) and outcome.ignored
+            engine.stopped(node, turn.attempt, ignored=ignored)
+        return not scope.cancel_called
+
+    def _lost(self, node: NodeState, turn: RoleTurn) -> None:
+        """The worker ends with its attempt unsettled: by the run's end, or by something unforeseen."""
+        engine = self._engine
+        if engine.closed or engine.cancelled_from_outside():
+            engine.stopped(node, turn.attempt, ignored=False)
+            return
+        command, values = failed(engine, node, turn, WorkerLost("its worker ended"), "worker_lost")
+        engine.settle(command, values)
