@@ -88,6 +88,28 @@ def test_depth_is_no_crash(analysis, text):
     }
 
 
+FLOODS = {
+    "exec": "x = f()\n" + "exec(x)\n" * 5_000,
+    "shell": "import os\n" + "x = 'ls'\n" * 5_000 + "os.system(x)\n" * 5_000,
+    "closures": "for x in y:\n" + "  def f(): return x\n  fs.append(f)\n" * 5_000,
+    "coroutines": "async def g(): ...\nasync def h():\n" + "  g()\n" * 5_000,
+    "removals": "for x in y:\n" + "  y.remove(x)\n" * 5_000,
+}
+
+
+@pytest.mark.parametrize("text", FLOODS.values(), ids=FLOODS)
+def test_many_of_a_kind_cost_linear_time(analysis, text):
+    """Bad inputs 44: a generated module takes a second, not minutes; nothing here waits for a clock."""
+    assert analysis.inspect_bytes("_m.py", text.encode()).issues
+
+
+def test_a_deep_chain_in_finally(analysis):
+    """What the parser takes is walked without recursion."""
+    chain = "    if a: return 1\n" + "    elif b: return 2\n" * 300
+    issues = analysis.inspect_bytes("_m.py", f"def f():\n  try: g()\n  finally:\n{chain}".encode()).issues
+    assert {"jump-in-finally"} <= {i.check for i in issues}
+
+
 def test_recursion_limit_is_left_alone(analysis):
     """The process is not changed by what it looks at."""
     before = sys.getrecursionlimit()

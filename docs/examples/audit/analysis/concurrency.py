@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from .model import Check, Hit
-from .module import Module, Scope, keyword
+from .module import Module, Scope, keyword, parameters
 
 _REQUESTS = tuple(
     f"{lib}.{verb}"
@@ -72,11 +72,12 @@ def dropped_task(module: Module) -> Iterator[Hit]:
 def never_awaited(module: Module) -> Iterator[Hit]:
     """A coroutine that is made and thrown away."""
     local = _async_functions(module)
+    own: dict[ast.AST, set[str]] = {}
     for statement in module.all(ast.Expr):
         call = statement.value
         if not isinstance(call, ast.Call):
             continue
-        name = _callee(module, call, local)
+        name = _callee(module, call, local, own)
         if name:
             yield Hit(call, f"`{name}(...)` is never awaited, so it does nothing")
     for name, call in module.called(*_AWAITABLE):
@@ -132,11 +133,17 @@ def _is_wrapped(function: ast.AsyncFunctionDef) -> bool:
     return False
 
 
-def _callee(module: Module, call: ast.Call, local: dict[tuple[ast.ClassDef | None, str], bool]) -> str:
+def _callee(
+    module: Module,
+    call: ast.Call,
+    local: dict[tuple[ast.ClassDef | None, str], bool],
+    own: dict[ast.AST, set[str]],
+) -> str:
+    """The async function of this module that a call means, or an empty text."""
     if isinstance(call.func, ast.Name):
         name = call.func.id
-        hidden = name in module.imports or _is_local(module, call, name)
-        return name if local.get((None, name)) and not hidden else ""
+        known = local.get((None, name)) and name not in module.imports
+        return name if known and not _is_local(module, call, name, own) else ""
     if (
         isinstance(call.func, ast.Attribute)
         and isinstance(call.func.value, ast.Name)
@@ -147,21 +154,25 @@ def _callee(module: Module, call: ast.Call, local: dict[tuple[ast.ClassDef | Non
     return ""
 
 
-def _is_local(module: Module, call: ast.Call, name: str) -> bool:
-    """Whether a function around the call binds the name itself."""
+def _is_local(module: Module, call: ast.Call, name: str, own: dict[ast.AST, set[str]]) -> bool:
+    """Whether a function around the call binds the name itself; `own` keeps what each function binds."""
     for above in module.up(call):
         if isinstance(above, Scope):
-            spec = above.args
-            if name in {a.arg for a in [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]}:
-                return True
-            if any(
-                getattr(n, "name", None) == name
-                or (isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store))
-                for n in ast.walk(above)
-                if n is not above
-            ):
+            if above not in own:
+                own[above] = _binds(above)
+            if name in own[above]:
                 return True
     return False
+
+
+def _binds(scope: Scope) -> set[str]:
+    names = {a.arg for a in parameters(scope)}
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node is not scope:
+            names.add(node.name)
+    return names
 
 
 def _thread_locks(module: Module) -> set[str]:

@@ -70,20 +70,15 @@ _PLACEHOLDER = re.compile(
 
 def dynamic_code(module: Module) -> Iterator[Hit]:
     """`eval`, `exec` and `compile` of a text that is not a literal."""
-    for name, call in module.called("builtins.eval", "builtins.exec", "builtins.compile"):
-        above = module.parents.get(call)
-        inner = (
-            isinstance(above, ast.Call) and above.args[:1] == [call] and _leaf(above.func) in {"exec", "eval"}
-        )
-        if call.args and not _is_fixed(call.args[0], module) and not inner:
-            short = name.removeprefix("builtins.")
-            mild = short == "compile"
-            yield Hit(
-                call,
-                f"`{short}` runs code that is computed at run time",
-                "low" if mild else None,
-                0.5 if mild else None,
-            )
+    calls = list(module.called("builtins.eval", "builtins.exec", "builtins.compile"))
+    fixed = _fixed_names(module) if calls else set()
+    for name, call in calls:
+        if not call.args or _is_fixed(call.args[0], fixed) or _is_executed(module, call):
+            continue
+        short = name.removeprefix("builtins.")
+        mild = short == "compile"
+        said = f"`{short}` runs code that is computed at run time"
+        yield Hit(call, said, "low" if mild else None, 0.5 if mild else None)
 
 
 def unsafe_load(module: Module) -> Iterator[Hit]:
@@ -105,11 +100,13 @@ def unsafe_yaml(module: Module) -> Iterator[Hit]:
 def shell(module: Module) -> Iterator[Hit]:
     """A command line given to a shell."""
     with_shell = [(n, c) for n, c in module.called(*_SUBPROCESS) if constant(keyword(c, "shell")) is True]
-    for name, call in [*with_shell, *module.called(*_SHELLS)]:
+    calls = [*with_shell, *module.called(*_SHELLS)]
+    fixed = _fixed_names(module) if calls else set()
+    for name, call in calls:
         command = call.args[0] if call.args else keyword(call, "args") or keyword(call, "cmd")
         if command is None:
             continue
-        if _is_fixed(command, module):
+        if _is_fixed(command, fixed):
             yield Hit(call, f"`{name}` runs a fixed text in a shell; a list of arguments needs none", "low")
         elif _is_quoted(command, module):
             yield Hit(call, f"`{name}` runs a quoted command in a shell; a list of arguments is safer", "low")
@@ -260,20 +257,21 @@ def _literal(expr: ast.expr | None) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _is_fixed(expr: ast.expr, module: Module) -> bool:
-    """Whether a text can only be a literal: it is one, or a name to which only literals are given."""
-    if isinstance(expr, ast.Constant):
-        return True
-    if not isinstance(expr, ast.Name) or expr.id in module.imports:
-        return False
-    if any(a.arg == expr.id for a in module.all(ast.arg)):
-        return False
-    givers = [
-        module.parents.get(n)
-        for n in module.all(ast.Name)
-        if n.id == expr.id and isinstance(n.ctx, ast.Store)
-    ]
-    return bool(givers) and all(_gives_literals(giver) for giver in givers)
+def _fixed_names(module: Module) -> set[str]:
+    """The names that can only hold a text of the source: nothing but literals is given to them."""
+    stored = [n for n in module.all(ast.Name) if isinstance(n.ctx, ast.Store)]
+    fixed = {n.id for n in stored} - module.imports.keys() - {a.arg for a in module.all(ast.arg)}
+    return fixed - {n.id for n in stored if not _gives_literals(module.parents.get(n))}
+
+
+def _is_fixed(expr: ast.expr, fixed: set[str]) -> bool:
+    return isinstance(expr, ast.Constant) or (isinstance(expr, ast.Name) and expr.id in fixed)
+
+
+def _is_executed(module: Module, call: ast.Call) -> bool:
+    """Whether a call is the first argument of `exec` or `eval`, which speak for both."""
+    above = module.parents.get(call)
+    return isinstance(above, ast.Call) and above.args[:1] == [call] and _leaf(above.func) in {"exec", "eval"}
 
 
 def _gives_literals(giver: ast.AST | None) -> bool:

@@ -46,7 +46,7 @@ def jump_in_finally(module: Module) -> Iterator[Hit]:
     """`return`, `break` or `continue` in a `finally` block."""
     for attempt in module.all(ast.Try):
         for statement in attempt.finalbody:
-            for jump in _jumps(statement, in_loop=False):
+            for jump in _jumps(statement):
                 word = type(jump).__name__.lower()
                 yield Hit(jump, f"`{word}` in `finally` discards the exception that is on its way")
 
@@ -110,13 +110,16 @@ def _reacts(handler: ast.ExceptHandler) -> bool:
     return False
 
 
-def _jumps(node: ast.AST, *, in_loop: bool) -> Iterator[ast.AST]:
-    if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not in_loop):
-        yield node
-    elif not isinstance(node, Scope | ast.ClassDef | ast.expr):
-        inside = in_loop or isinstance(node, _LOOPS)
-        for child in ast.iter_child_nodes(node):
-            yield from _jumps(child, in_loop=inside)
+def _jumps(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The jumps out of a statement; `break` and `continue` of a loop inside it stay inside."""
+    stack: list[tuple[ast.AST, bool]] = [(statement, False)]
+    while stack:
+        node, in_loop = stack.pop()
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not in_loop):
+            yield node
+        elif not isinstance(node, Scope | ast.ClassDef | ast.expr):
+            inside = in_loop or isinstance(node, _LOOPS)
+            stack.extend((child, inside) for child in ast.iter_child_nodes(node))
 
 
 def _is_nested(module: Module, function: Function) -> bool:

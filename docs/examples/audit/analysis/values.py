@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from .model import Check, Hit
-from .module import Function, Module, Scope, own_body, parameters, qualified
+from .module import Function, Module, Scope, blocks, constant, own_body, parameters, qualified
 
 _MAKERS = frozenset(
     {
@@ -133,7 +133,7 @@ def duplicate_key(module: Module) -> Iterator[Hit]:
                 continue
             slot = (type(key.value), key.value)
             if slot in seen:
-                same = ast.dump(seen[slot]) == ast.dump(value)
+                same = isinstance(value, ast.Constant) and constant(seen[slot]) == value.value
                 yield Hit(
                     key,
                     f"the key {_short(key.value)} stands twice in this dict; the last one wins",
@@ -144,14 +144,21 @@ def duplicate_key(module: Module) -> Iterator[Hit]:
 
 def late_binding(module: Module) -> Iterator[Hit]:
     """A function made in a loop and kept, which will see the loop variable's last value."""
-    for closure in [*module.all(ast.Lambda), *module.functions()]:
-        targets = _loop_names(module, closure)
-        if not targets or not _is_kept(module, closure):
-            continue
+    made = [
+        (c, names)
+        for c in [*module.all(ast.Lambda), *module.functions()]
+        if (names := _loop_names(module, c))
+    ]
+    kept = _kept_names(module) if made else set()
+    for closure, targets in made:
+        if isinstance(closure, ast.Lambda):
+            is_kept = _is_kept(module, closure)
+        else:
+            is_kept = (module.function_of(closure), closure.name) in kept
         own = {a.arg for a in parameters(closure)}
         body = closure.body if isinstance(closure.body, list) else [closure.body]
         used = {n.id for part in body for n in ast.walk(part) if isinstance(n, ast.Name)} & targets - own
-        if used:
+        if used and is_kept:
             listed = ", ".join(f"`{n}`" for n in sorted(used))
             yield Hit(
                 closure, f"a function kept from this loop will see the last {listed}; bind it as a default"
@@ -258,18 +265,14 @@ def _loop_names(module: Module, closure: Scope) -> set[str]:
     return names
 
 
-def _is_kept(module: Module, closure: Scope) -> bool:
-    """Whether a closure clearly outlives the turn of the loop in which it is made."""
-    if not isinstance(closure, ast.Lambda):
-        return any(
-            isinstance(n, ast.Name) and n.id == closure.name and _is_kept_value(module, n)
-            for sibling in _siblings(module, closure)
-            for n in ast.walk(sibling)
-        )
-    return _is_kept_value(module, closure)
+def _kept_names(module: Module) -> set[tuple[Scope | None, str]]:
+    """The names whose values are kept, each with the function in which that happens."""
+    read = (n for n in module.all(ast.Name) if isinstance(n.ctx, ast.Load))
+    return {(module.function_of(n), n.id) for n in read if _is_kept(module, n)}
 
 
-def _is_kept_value(module: Module, value: ast.expr) -> bool:
+def _is_kept(module: Module, value: ast.expr) -> bool:
+    """Whether a value clearly outlives the turn of the loop in which it is made."""
     above = module.parents.get(value)
     if isinstance(above, ast.keyword):
         return above.arg in _KEEPER_KEYWORDS
@@ -282,12 +285,6 @@ def _is_kept_value(module: Module, value: ast.expr) -> bool:
     if isinstance(above, ast.ListComp | ast.SetComp):
         return above.elt is value
     return isinstance(above, ast.DictComp) and above.value is value
-
-
-def _siblings(module: Module, statement: ast.AST) -> list[ast.stmt]:
-    above = module.parents.get(statement)
-    body = getattr(above, "body", [])
-    return body if isinstance(body, list) else []
 
 
 def _plain_path(expr: ast.expr) -> str:
@@ -309,18 +306,15 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _leaves_after(module: Module, node: ast.AST, loop: ast.For) -> bool:
-    """Whether the loop is left right after a change, or its variable's collection is replaced."""
+    """Whether the loop is left after a change: a block around it, inside the loop, ends in a jump."""
     while node is not loop:
         above = module.parents[node]
-        for block in (
-            getattr(above, "body", []),
-            getattr(above, "orelse", []),
-            getattr(above, "finalbody", []),
-        ):
-            if isinstance(block, list) and node in block:
-                rest = block[block.index(node) + 1 :]
-                if any(isinstance(s, _LEAVES) for s in rest):
-                    return True
+        line = getattr(node, "lineno", 0)
+        for block in blocks(above):
+            last = block[-1]
+            around = block[0].lineno <= line <= (last.end_lineno or last.lineno)
+            if around and last is not node and isinstance(last, _LEAVES):
+                return True
         node = above
     return False
 
