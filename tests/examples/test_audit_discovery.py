@@ -137,6 +137,7 @@ def test_a_missing_target_says_what_to_do(analysis, tmp_path):
         analysis.discover(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_five_thousand_modules(analysis, tmp_path):
     """Every one is found, once, in order."""
     plant(tmp_path, *(f"p{i % 50:02}/m{i:04}.py" for i in range(5_000)))

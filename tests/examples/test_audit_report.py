@@ -176,6 +176,15 @@ def test_the_baseline_tells_what_is_new(analysis, place, tmp_path):
     assert analysis.baseline.new_places([other], known) == [other]
 
 
+def test_a_partial_audit_forgets_nothing(analysis, place, tmp_path):
+    """Modules beyond the budget keep what was known of them; modules that are gone do not."""
+    file, root = tmp_path / "b.json", tmp_path / "src"
+    analysis.baseline.save(file, root, [place("seen.py"), place("unseen.py"), place("gone.py")])
+    analysis.baseline.save(file, root, [], unseen=["unseen.py"])
+    known = analysis.baseline.load(file, root)
+    assert {path for path, _ in known.counts} == {"unseen.py"}
+
+
 def test_the_same_baseline_from_anywhere(analysis, place, tmp_path, monkeypatch):
     """The target is kept relative to the file, so a checkout elsewhere has the same baseline."""
     analysis.baseline.save(tmp_path / "b.json", tmp_path / "src", [place()])

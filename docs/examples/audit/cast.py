@@ -123,6 +123,7 @@ def scribe(turn: Turn) -> dict[str, Any]:
         "verdict": judgement.verdict,
         "modules": audit.modules,
         "looked_at": len(audit.lines),
+        "not_looked_at": [entry.path for entry in audit.unseen],
         "findings": len(audit.places),
         "new": None if fresh is None else len(fresh),
         "text": f"{judgement.verdict}: {judgement.rationale}. The report is in {file}",
@@ -133,8 +134,9 @@ def scribe(turn: Turn) -> dict[str, Any]:
 def keeper(turn: Turn) -> dict[str, Any]:
     """Write the baseline. It stands below the gate: a rejected audit never becomes what is normal."""
     file = Path(turn.parameters["baseline"])
+    report = turn.inputs["report"]
     places = [_place(finding) for finding in turn.emissions(Finding)]
-    analysis.baseline.save(file, Path(turn.inputs["report"]["root"]), places)
+    analysis.baseline.save(file, Path(report["root"]), places, report["not_looked_at"])
     return {"path": str(file), "findings": len(places)}
 
 

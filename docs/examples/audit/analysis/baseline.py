@@ -60,10 +60,16 @@ def new_places(places: Iterable[Place], known: Baseline) -> list[Place]:
     return fresh
 
 
-def save(file: Path, root: Path, places: Iterable[Place]) -> None:
-    """Write the baseline of a target, sorted so that a diff of two of them can be read."""
+def save(file: Path, root: Path, places: Iterable[Place], unseen: Iterable[str] = ()) -> None:
+    """Write the baseline of a target, sorted so that a diff of two of them can be read.
+
+    What was known of modules that were not looked at this time stays known.
+    """
+    kept = set(unseen)
+    counts = Counter(_key(place) for place in places)
+    counts.update({key: count for key, count in load(file, root).counts.items() if key[0] in kept})
     findings: dict[str, dict[str, int]] = {}
-    for (path, text), count in sorted(Counter(_key(place) for place in places).items()):
+    for (path, text), count in sorted(counts.items()):
         findings.setdefault(path, {})[text] = count
     record = {"version": VERSION, "target": _relative(root, file), "findings": findings}
     write(file, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
