@@ -274,9 +274,7 @@ class _Farewell:
             outcome = Cancelled(ignored=True, error=error)
         self.outcome = outcome
 
-    def _wait(
-        self, window: CancelScope | None
-    ) -> Generator[Any, Any, tuple[Callable[[Any], Any], Any]]:
+    def _wait(self, window: CancelScope | None) -> Generator[Any, Any, tuple[Callable[[Any], Any], Any]]:
         """Pass the body's trap to the loop, inside the window if there is one; give what came back.
 
         The window is open only while the body is suspended: it must not get between the body's own scopes.
@@ -339,7 +337,6 @@ class _Farewell:
             # In turns: an `__aexit__` on its way out needs the cancellation, not another GeneratorExit.
             step, argument = self.coro.throw, GeneratorExit()
         self._advance(step, argument)
-
 
     def _leave(self, exits: list[Callable[..., object]]) -> None:
         """Leave the body suspended for ever and close, in its stead, the blocks that it is inside of.

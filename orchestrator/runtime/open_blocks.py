@@ -43,6 +43,6 @@ def _awaited(frame: object) -> object | None:
     return next((held for held in gc.get_referents(inner) if isinstance(held, _FRAMES)), None)
 
 
-def _attribute(frame: object, *names: str) -> Any:  # noqa: ANN401 - code objects and awaitables
+def _attribute(frame: object, *names: str) -> Any:
     candidates = (f"{prefix}_{name}" for prefix in ("cr", "gi", "ag") for name in names)
     return next((getattr(frame, name) for name in candidates if hasattr(frame, name)), None)

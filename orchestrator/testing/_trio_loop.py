@@ -1,5 +1,7 @@
 """The trio half of the test loops. Importing it needs trio; `loops` is the front door."""
 
+# ruff: noqa: SLF001 - trio offers its deterministic scheduler to test tools only, under private names
+
 import threading
 import time
 from collections.abc import Iterator
@@ -53,7 +55,7 @@ class _Idle:
             self._idle_since = None
             _break_off()
 
-    def _may_be_woken(self, io: Any) -> bool:  # noqa: ANN401 - differs by platform
+    def _may_be_woken(self, io: Any) -> bool:
         waits = getattr(io, "tasks_waiting_read", 0) + getattr(io, "tasks_waiting_write", 0)
         # One task of trio's own waits for its wake-up socket.
         if waits <= 1 and threading.active_count() == 1:

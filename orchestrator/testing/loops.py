@@ -115,7 +115,7 @@ def seeded_loop(seed: int, backend: Backend = "asyncio") -> tuple[str, dict[str,
     return "trio", _trio().seeded_options(seed, OUTSIDE_PATIENCE)
 
 
-def _trio() -> Any:  # noqa: ANN401 - a module
+def _trio() -> Any:
     if _trio_loop is None:  # pragma: no cover - trio is an optional dependency
         message = "this test asks for trio, which is not installed: pip install trio"
         raise ModuleNotFoundError(message)
@@ -185,7 +185,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return bool(self._ready)
 
     def jump(self) -> bool:
-        """Set the clock to the next timer; tell whether there is one (``sleep(inf)`` sets one that is none)."""
+        """Set the clock to the next timer; tell whether there is one (that of ``sleep(inf)`` is none)."""
         if not self._scheduled or self._scheduled[0].when() == inf:
             return False
         self._now = max(self._now, self._scheduled[0].when())
@@ -228,7 +228,7 @@ class SeededLoop(VirtualLoop):
         steps: list[tuple[int, asyncio.Handle]] = []
         others: deque[asyncio.Handle] = deque()
         for handle in handles:
-            task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+            task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]  # noqa: SLF001
             if isinstance(task, asyncio.Task):
                 steps.append((self._ordinals.setdefault(task, len(self._ordinals)), handle))
             else:
