@@ -21,9 +21,11 @@ __all__ = [
     "ExpressionError",
     "MissingValueError",
     "NodeView",
+    "as_text",
     "bounded",
     "charge",
     "equal",
+    "nearest",
     "type_name",
 ]
 

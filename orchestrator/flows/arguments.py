@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import msgspec
-
+from orchestrator.core.encoding import decoded
 from orchestrator.core.expressions import ExpressionError
 from orchestrator.core.spec import Budget
 from orchestrator.core.templates import render_json
@@ -104,9 +103,10 @@ def _any(given: object) -> object:
     """JSON data from code; a text from a command line that is JSON is read as JSON."""
     if isinstance(given, str):
         try:
-            return msgspec.json.decode(given)
-        except (msgspec.DecodeError, RecursionError):
+            found: object = decoded(given)
+        except ValueError:
             return given
+        return found
     return json_value(given, "it")
 
 

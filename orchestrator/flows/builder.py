@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
+from orchestrator.core.encoding import changed
 from orchestrator.core.spec import Operation
 from orchestrator.errors import OperationError
 from orchestrator.flows.conditions import Condition, Negated, check_condition
-from orchestrator.flows.draft import GraphDraft
+from orchestrator.flows.draft import GraphDraft, Placement
 from orchestrator.flows.expansion import ExpansionStrategy, arrange, item_parameters
 from orchestrator.flows.graph import Graph
 from orchestrator.flows.json_values import json_object
@@ -113,7 +112,7 @@ class OperationGraphBuilder(GraphDraft):
                 fresh=fresh,
                 uses=uses,
             )
-        return self._place(node, cast, sources, when, branch, inherit_context, returns)
+        return self._place(node, cast, Placement(sources, when, branch, inherit_context, returns))
 
     def add_edge(
         self,
@@ -193,7 +192,7 @@ class OperationGraphBuilder(GraphDraft):
             )
             parent = made[step.inherits] if step.inherits is not None else source_node_id
             if inherit_context or (chain_context and step.inherits is not None):
-                self._operations[name] = msgspec.structs.replace(self._operations[name], inherit=parent)
+                self._operations[name] = changed(self._operations[name], inherit=parent)
             made.append(name)
         return made
 
@@ -235,7 +234,7 @@ class OperationGraphBuilder(GraphDraft):
             raise OperationError(message)
         name = self.add_operation(operation, node_id, sources, branch=branch, **more)
         parent = sources[inherit_from_source] if inherit_context else None
-        node = msgspec.structs.replace(self._operations[name], sources=tuple(sources), inherit=parent)
+        node = changed(self._operations[name], sources=tuple(sources), inherit=parent)
         self._operations[name] = node
         return name
 

@@ -13,6 +13,7 @@ from orchestrator.flows.durations import DURATION_FORM, seconds
 
 __all__ = [
     "LATER",
+    "AfterSpec",
     "ArgSpec",
     "BudgetSpec",
     "ContextSpec",
@@ -48,6 +49,20 @@ def _duration(value: object) -> object:
     return value
 
 
+def _no_bool(value: object) -> object:
+    """Python takes True and 1.0 for 1; a document does not."""
+    if type(value) is not int:
+        raise ValueError("write 1")
+    return value
+
+
+def _only_bool(value: object) -> object:
+    """Python takes 1 for True; a document does not."""
+    if type(value) is int:
+        raise ValueError("write true")
+    return value
+
+
 _DURATION_SCHEMA: Final = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0},
@@ -57,6 +72,7 @@ _DURATION_SCHEMA: Final = {
 Duration = Annotated[Any, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
 _PLACEHOLDER = Annotated[str, Field(pattern=r"^\$\{.*\}$")]
 Count = Annotated[int, Field(ge=0, le=10_000_000)] | _PLACEHOLDER
+True_ = Annotated[Literal[True], BeforeValidator(_only_bool)]
 Name = Annotated[str, Field(min_length=1, max_length=160)]
 Outcome = Literal["completed", "failed", "cancelled"]
 
@@ -158,7 +174,7 @@ class EdgeSpec(_Part):
     when: str | None = Field(
         default=None, description="Expression over result, status, context, args, nodes."
     )
-    otherwise: Literal[True] | None = Field(
+    otherwise: True_ | None = Field(
         default=None, alias="else", description="Taken if no other edge of its source is."
     )
 
@@ -174,7 +190,7 @@ class NodeSpec(_Part):
     )
     after: list[Name | AfterSpec] = Field(default_factory=list, description="Nodes that must have completed.")
     when: str | None = Field(default=None, description="A condition on top.")
-    gate: Literal[True] | GateSpec | None = Field(
+    gate: True_ | GateSpec | None = Field(
         default=None, description="Its verdict can veto what depends on it."
     )
     returns: Any = Field(
@@ -198,7 +214,9 @@ class NodeSpec(_Part):
 class Document(_Part):
     """A flow: who works, on what, in which order, within which limits."""
 
-    version: Literal[1] = Field(..., description="The version of this format.")
+    version: Annotated[Literal[1], BeforeValidator(_no_bool)] = Field(
+        ..., description="The version of this format."
+    )
     name: str = Field(..., min_length=1, max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")
     description: str = ""
     cast: list[Name] = Field(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pydantic
 
+from orchestrator.core.encoding import changed
 from orchestrator.core.spec import ALL_OUTCOMES, BUILDER_ACCEPTS, Edge, Operation
 from orchestrator.errors import DuplicateNodeError, GraphError, OperationError, UnknownNodeError
 from orchestrator.flows.conditions import Condition, EdgeCondition, check_condition
@@ -16,7 +17,26 @@ from orchestrator.flows.names import suggestion
 from orchestrator.flows.operations import check_name, default_name, make_gate, resolve
 from roles import Role
 
-__all__ = ["GraphDraft"]
+__all__ = ["GraphDraft", "Placement"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a node goes: what does not stand on the operation itself.
+
+    Attributes:
+        sources: its predecessors; None means the current heads.
+        when: its condition, or one for each of its edges.
+        branch: a name or a live branch.
+        inherit: it starts from the first source's messages.
+        returns: the type of its value.
+    """
+
+    sources: list[str] | None
+    when: Condition | None = None
+    branch: object = None
+    inherit: bool = False
+    returns: object = None
 
 
 class GraphDraft:
@@ -49,12 +69,9 @@ class GraphDraft:
         self,
         node: Operation,
         cast: str | Role | None,
-        sources: list[str] | None,
-        when: Condition | None,
-        branch: object,
-        inherit: bool,
-        returns: object,
+        put: Placement,
     ) -> str:
+        sources, when, branch = put.sources, put.when, put.branch
         name = node.name
         check_name(name)
         if name in self._operations:
@@ -71,7 +88,7 @@ class GraphDraft:
             raise OperationError(
                 f"when of {name} judges an edge, and {name} depends on nothing; name depends_on"
             )
-        if inherit and before:
+        if put.inherit and before:
             changes["inherit"] = before[0]
         elif node.inherit is not None:
             self._known(node.inherit, f"inherit of {name}")
@@ -80,10 +97,10 @@ class GraphDraft:
             self._roles[cast.name] = cast
         if node.branch is None and branch is not None and not isinstance(branch, str):
             self._branches[changes["branch"]] = branch
-        shape = returns if returns is not None or not isinstance(cast, Role) else cast.returns
+        shape = put.returns if put.returns is not None or not isinstance(cast, Role) else cast.returns
         if isinstance(shape, type) and issubclass(shape, pydantic.BaseModel):
             self._returns[name] = shape
-        self._operations[name] = msgspec.structs.replace(node, **changes) if changes else node
+        self._operations[name] = changed(node, **changes)
         self._heads[name] = None
         label = "sequential" if sources is None else None
         for source in before:

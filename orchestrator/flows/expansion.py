@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import msgspec
 import pydantic
 
+from orchestrator.core.encoding import fields_of
 from orchestrator.errors import OperationError
 from orchestrator.flows.json_values import json_object, json_value
 
@@ -73,7 +72,7 @@ def item_parameters(item: object, number: int, shared: Mapping[str, Any]) -> dic
     arguments = dict(shared)
     own = arguments.pop("parameters", None)
     parameters = json_object(own if own is not None else {}, "parameters")
-    if _is_model(item):
+    if isinstance(item, pydantic.BaseModel) or fields_of(item) is not None:
         fields = json_object(item, where)
         instruction = fields.get("instruction")
         if "instruction" not in arguments and isinstance(instruction, str):
@@ -90,9 +89,3 @@ def item_parameters(item: object, number: int, shared: Mapping[str, Any]) -> dic
 _ARGUMENTS = frozenset(
     {"role", "gate", "when", "needs", "returns", "retry", "timeout", "fresh", "uses", "branch", "instruction"}
 )
-
-
-def _is_model(item: object) -> bool:
-    if isinstance(item, pydantic.BaseModel | msgspec.Struct):
-        return True
-    return dataclasses.is_dataclass(item) and not isinstance(item, type)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pydantic
 
+from orchestrator.core.encoding import fields_of
 from orchestrator.errors import OperationError
 
 __all__ = ["json_object", "json_value"]
@@ -64,12 +63,7 @@ def _fields(value: object) -> Mapping[Any, object] | None:
         return value
     if isinstance(value, pydantic.BaseModel):
         return dict(value.model_dump(mode="json"))
-    if isinstance(value, msgspec.Struct) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
-        try:
-            return dict(msgspec.to_builtins(value, str_keys=False))
-        except (TypeError, ValueError, RecursionError):
-            return None
-    return None
+    return fields_of(value)
 
 
 def _text_keys(fields: Mapping[Any, object], where: str) -> list[tuple[str, object]]:

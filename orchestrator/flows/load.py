@@ -25,7 +25,7 @@ __all__ = ["Place", "Source", "read_source", "source_of"]
 #: Keys and positions from the top of the document.
 Place = tuple[str | int, ...]
 
-_VALUE_LIMIT: Final = 50_000
+_VALUE_LIMIT: Final = 20_000
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]{0,18})\.[0-9]{1,18}")
 _SURPRISE = re.compile(
@@ -65,6 +65,15 @@ class Source:
             if found:
                 return found
         return 1, 1
+
+    def close_up(self, around: Place, removed: int) -> None:
+        """Move the places of a list's later entries up, after entry ``removed`` was taken out."""
+        depth = len(around)
+        for places in (self.values, self.keys):
+            for place in [one for one in places if one[:depth] == around and len(one) > depth]:
+                number = place[depth]
+                if isinstance(number, int) and number > removed:
+                    places[*around, number - 1, *place[depth + 1 :]] = places.pop(place)
 
     def problem(
         self, place: Place, message: str, severity: Severity = Severity.ERROR, *, key: bool = False
@@ -165,7 +174,7 @@ class _Reader:
             self.tell(line, column, "a key is a text")
             return None
         text = str(node.value)
-        if node.style is None and (_SURPRISE.fullmatch(text) or not text):
+        if node.style is None and text != "on" and (_SURPRISE.fullmatch(text) or not text):
             self.tell(
                 line, column, f"the key {text} is not a text to every reader; write '{text}' or another name"
             )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypedDict, Unpack
 
-import msgspec
 import pydantic
 
 from emissions import Verdict
+from orchestrator.core.encoding import encoded, struct_of
 from orchestrator.core.expressions import FUNCTIONS, LITERALS, ExpressionError
 from orchestrator.core.spec import NAME_LIMIT, Gate, Operation, Retry, Undecided, name_fault
 from orchestrator.core.templates import compile_template, needs_rendering, walk_texts
@@ -16,9 +16,21 @@ from orchestrator.errors import GraphError, OperationError
 from orchestrator.flows.conditions import check_condition
 from orchestrator.flows.durations import seconds
 from orchestrator.flows.json_values import json_object
+from orchestrator.flows.names import suggestion
 from roles import Role
 
-__all__ = ["BRANCH_VERBS", "WORDS_OF_EXPRESSIONS", "create_operation", "default_name", "resolve"]
+__all__ = [
+    "BRANCH_VERBS",
+    "WORDS_OF_EXPRESSIONS",
+    "OperationOptions",
+    "check_name",
+    "create_operation",
+    "default_name",
+    "json_schema",
+    "make_gate",
+    "make_retry",
+    "resolve",
+]
 
 #: Verbs that hold a conversation: a node that performs one without a function role takes a branch.
 BRANCH_VERBS: Final = frozenset(
@@ -31,37 +43,10 @@ _NEEDS = ("any", "all")
 _REFUSABLE = ("APPROVE-WITH-FIXES", "REQUEST-CHANGES", "REJECT")
 
 
-def create_operation(
-    operation: str | Role = "operate",
-    parameters: object = None,
-    *,
-    node_id: str | None = None,
-    role: str | Role | None = None,
-    instruction: str = "",
-    gate: object = False,
-    when: str | None = None,
-    needs: str = "any",
-    returns: type | Mapping[str, object] | None = None,
-    retry: object = None,
-    timeout: float | str | None = None,
-    deadline: float | str | None = None,
-    fresh: bool = False,
-    uses: Iterable[str] = (),
-    emits: Iterable[str] | None = None,
-    models: Iterable[str] = (),
-    branch: str | None = None,
-    inherit: str | None = None,
-    writes: str | None = None,
-    renders: bool = False,
-    stop_on_failure: bool = False,
-    description: str = "",
-    **more: object,
-) -> Operation:
-    """Make one operation without a builder.
+class OperationOptions(TypedDict, total=False):
+    """What can be said of an operation beside its verb and its parameters.
 
-    Args:
-        operation: a verb, or a role (the verb is then ``operate``).
-        parameters: a mapping or a pydantic model; ``more`` is merged into it.
+    Attributes:
         node_id: the node's name; the role's or verb's if omitted.
         role: the role that performs it, or its name.
         instruction: what to do, in words.
@@ -82,51 +67,71 @@ def create_operation(
         renders: instruction and parameters hold ``${...}``.
         stop_on_failure: a failure of this node cancels the run.
         description: for people.
-        more: further parameters.
+    """
+
+    node_id: str | None
+    role: str | Role | None
+    instruction: str
+    gate: object
+    when: str | None
+    needs: str
+    returns: object
+    retry: object
+    timeout: float | str | None
+    deadline: float | str | None
+    fresh: bool
+    uses: Iterable[str]
+    emits: Iterable[str] | None
+    models: Iterable[str]
+    branch: str | None
+    inherit: str | None
+    writes: str | None
+    renders: bool
+    stop_on_failure: bool
+    description: str
+
+
+def create_operation(
+    operation: str | Role = "operate",
+    parameters: object = None,
+    **options: Unpack[OperationOptions],
+) -> Operation:
+    """Make one operation without a builder.
+
+    Args:
+        operation: a verb, or a role (the verb is then ``operate``).
+        parameters: a mapping or a pydantic model.
+        options: see ``OperationOptions``.
 
     Raises:
         OperationError: an argument does not fit; the message names it and the accepted form.
         GraphError: the name is no node name.
     """
-    verb, cast = resolve(operation, role)
-    name = node_id if node_id is not None else default_name(verb, cast)
+    verb, cast = resolve(operation, options.get("role"))
+    given = options.get("node_id")
+    name = default_name(verb, cast) if given is None else given
     check_name(name)
-    if "is_gate" in more:
-        gate = more.pop("is_gate") is True or gate
-    text, predicate = check_condition(when, name)
-    if predicate is not None:
-        raise OperationError(f"when of {name} is an object; it judges an edge: give it to add_edge")
-    if needs not in _NEEDS:
-        raise OperationError(f"needs of {name} is {needs!r}; write 'any' or 'all'")
+    said: Mapping[str, Any] = dict(options)
+    unknown = next((key for key in said if key not in OperationOptions.__annotations__), None)
+    if unknown is not None:
+        hint = suggestion(unknown, OperationOptions.__annotations__)
+        raise OperationError(f"an operation has no option {unknown!r} (parameters are one mapping){hint}")
     data = json_object({} if parameters is None else parameters, f"parameters of {name}")
-    data.update(json_object(more, f"parameters of {name}"))
-    shape = returns if returns is not None or not isinstance(cast, Role) else cast.returns
-    if renders:
-        _check_templates(name, instruction, data)
+    fields = {key: read(said[key], f"{key} of {name}") for key, read in _FIELDS.items() if key in said}
+    returns = options.get("returns")
+    if returns is None and isinstance(cast, Role):
+        returns = cast.returns
+    if fields.pop("renders", False):
+        fields["renders"] = _has_templates(name, fields.get("instruction", ""), data)
     return Operation(
         name=name,
         verb=verb,
         role=cast.name if isinstance(cast, Role) else cast,
-        parameters=msgspec.Raw(msgspec.json.encode(data)),
-        instruction=_text(instruction, f"instruction of {name}"),
-        emits=None if emits is None else _texts(emits, f"emits of {name}"),
-        needs=needs,
-        when=text,
-        gate=make_gate(gate, name, cast),
-        retry=make_retry(retry, name),
-        timeout=_duration(timeout, f"timeout of {name}"),
-        deadline=_duration(deadline, f"deadline of {name}"),
-        branch=branch,
-        inherit=inherit,
-        fresh=_flag(fresh, f"fresh of {name}"),
+        parameters=encoded(data),
+        gate=make_gate(options.get("gate"), name, cast),
         speaks=_speaks(verb, cast),
-        uses=_texts(uses, f"uses of {name}"),
-        models=_texts(models, f"models of {name}"),
-        returns=json_schema(shape, name),
-        writes=writes,
-        renders=renders and (needs_rendering(instruction) or needs_rendering(data)),
-        stop_on_failure=stop_on_failure,
-        description=description,
+        returns=json_schema(returns, name),
+        **fields,
     )
 
 
@@ -180,8 +185,8 @@ def make_gate(gate: object, name: str, role: str | Role | None) -> Gate | None:
     if gate is True:
         return Gate()
     try:
-        found = gate if isinstance(gate, Gate) else msgspec.convert(gate, Gate)
-    except (msgspec.ValidationError, TypeError) as error:
+        found = gate if isinstance(gate, Gate) else struct_of(Gate, gate)
+    except ValueError as error:
         raise OperationError(
             f"gate of {name}: {error}; write true or {{refusals, back_to, refuse_on}}"
         ) from error
@@ -196,7 +201,7 @@ def make_gate(gate: object, name: str, role: str | Role | None) -> Gate | None:
     return found
 
 
-def make_retry(retry: object, name: str) -> Retry | None:
+def make_retry(retry: object, where: str) -> Retry | None:
     """The Retry that ``retry`` means: a number of attempts, a Retry, or its fields."""
     if retry is None:
         return None
@@ -204,40 +209,42 @@ def make_retry(retry: object, name: str) -> Retry | None:
         found = Retry(attempts=retry)
     else:
         try:
-            found = retry if isinstance(retry, Retry) else msgspec.convert(retry, Retry)
-        except (msgspec.ValidationError, TypeError) as error:
-            raise OperationError(f"retry of {name}: {error}; write 3 or {{attempts, backoff, on}}") from error
+            found = retry if isinstance(retry, Retry) else struct_of(Retry, retry)
+        except ValueError as error:
+            raise OperationError(f"{where}: {error}; write 3 or {{attempts, backoff, on}}") from error
     sound = 1 <= found.attempts <= _ATTEMPT_LIMIT and found.backoff >= 0 and found.factor >= 1
     if not sound or found.max_delay < 0 or not 0 <= found.jitter <= 1:
         message = (
-            f"retry of {name} does not fit: attempts 1 to 1,000 (the first counts), "
+            f"{where} does not fit: attempts 1 to 1,000 (the first counts), "
             "backoff and max_delay at least 0, factor at least 1, jitter 0 to 1"
         )
         raise OperationError(message)
     return found
 
 
-def json_schema(shape: Any, name: str) -> msgspec.Raw | None:
-    """The JSON Schema of ``returns``: given as one, or made from a type."""
+def json_schema(shape: Any, name: str) -> Any:
+    """The JSON Schema of ``returns`` as JSON bytes, given as one or made from a type; None for None."""
     if shape is None:
         return None
     if isinstance(shape, Mapping):
-        return msgspec.Raw(msgspec.json.encode(json_object(shape, f"returns of {name}")))
+        return encoded(json_object(shape, f"returns of {name}"))
     try:
         schema = pydantic.TypeAdapter[Any](shape).json_schema()
     except (pydantic.errors.PydanticUserError, TypeError, ValueError) as error:
         message = f"returns of {name} has no JSON Schema: {str(error).splitlines()[0]}; give a pydantic model"
         raise OperationError(message) from error
-    return msgspec.Raw(msgspec.json.encode(schema))
+    return encoded(schema)
 
 
-def _check_templates(name: str, instruction: str, data: object) -> None:
+def _has_templates(name: str, instruction: str, data: object) -> bool:
+    """Whether something is to be rendered; what could not be is refused now."""
     for path, text in (((), instruction), *walk_texts(data)):
         try:
             compile_template(text)
         except ExpressionError as error:
             where = ".".join(str(part) for part in path) or "instruction"
             raise OperationError(f"{where} of {name}: {error}") from error
+    return needs_rendering(instruction) or needs_rendering(data)
 
 
 def _speaks(verb: str, role: str | Role | None) -> bool:
@@ -267,6 +274,27 @@ def _flag(value: object, where: str) -> bool:
     return value
 
 
+def _condition(value: object, where: str) -> str | None:
+    text, predicate = check_condition(value, where.removeprefix("when of "))
+    if predicate is not None:
+        raise OperationError(f"{where} is an object; it judges an edge: give it to add_edge")
+    return text
+
+
+def _needs(value: object, where: str) -> str:
+    if value not in _NEEDS:
+        raise OperationError(f"{where} is {value!r}; write 'any' or 'all'")
+    return str(value)
+
+
+def _optional(value: object, where: str) -> str | None:
+    return None if value is None else _text(value, where)
+
+
+def _optional_texts(values: object, where: str) -> tuple[str, ...] | None:
+    return None if values is None else _texts(values, where)
+
+
 def _texts(values: object, where: str) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise OperationError(f"{where} is {values!r}; give a list of names")
@@ -275,3 +303,24 @@ def _texts(values: object, where: str) -> tuple[str, ...]:
         if not isinstance(value, str) or not value:
             raise OperationError(f"{where} holds {value!r}; give names")
     return found
+
+
+#: Options that are one field of the operation, with what reads them.
+_FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = {
+    "instruction": _text,
+    "when": _condition,
+    "needs": _needs,
+    "retry": make_retry,
+    "timeout": _duration,
+    "deadline": _duration,
+    "fresh": _flag,
+    "uses": _texts,
+    "emits": _optional_texts,
+    "models": _texts,
+    "branch": _optional,
+    "inherit": _optional,
+    "writes": _optional,
+    "renders": _flag,
+    "stop_on_failure": _flag,
+    "description": _text,
+}

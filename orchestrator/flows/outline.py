@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
+from orchestrator.core.encoding import decoded
 from orchestrator.errors import OperationError
 from orchestrator.flows.cast import Cast
 from orchestrator.flows.document import AfterSpec, Document, EdgeSpec, NodeSpec
@@ -113,7 +112,7 @@ class Outline:
             raw = json_schema(role.returns, name)
         except OperationError as error:
             raise ShapeError(str(error)) from error
-        return None if raw is None else dict(msgspec.json.decode(raw))
+        return None if raw is None else dict(decoded(raw))
 
     def value(self, name: str) -> Schema:
         """What references into a node's value may count on; ``{}`` if anything may stand there."""

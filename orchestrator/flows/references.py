@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from emissions import EMISSIONS
@@ -186,9 +186,3 @@ class References:
         if column is not None and "\n" not in text and row[lead:].startswith(text):
             start += lead + column - 1
         return Problem(self.source.file, line, start, message, severity)
-
-
-def listed(names: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last

@@ -125,7 +125,7 @@ class _Scanner:
             self.depth -= 1
             self.fresh = False
         elif self.fresh and char in "!*&<":
-            self._special(at, char)
+            return self._special(at, char)
         elif char == "," and self.depth:
             self.fresh = True
         else:
@@ -133,24 +133,20 @@ class _Scanner:
             self.fresh = parted and (char == ":" or (char in "-?" and self.fresh))
         return at + 1
 
-    def _special(self, at: int, char: str) -> None:
-        """A tag, an alias, an anchor or a merge key."""
+    def _special(self, at: int, char: str) -> int:
+        """A tag, an alias, an anchor or a merge key; the place after it."""
         if char == "!":
             raise self.refused("tags (!) are not read; write the value plainly", at)
         if char == "<" and self.text.startswith("<<", at):
             raise self.refused("merge keys (<<) are not read; write the keys out", at)
-        if char == "*" and _NAME.match(self.text, at + 1):
+        name = _NAME.match(self.text, at + 1)
+        if char == "*" and name is not None:
             self.aliases += 1
             if self.aliases > ALIAS_LIMIT:
                 raise self.refused(f"more than {ALIAS_LIMIT} aliases; write the values out", at)
-        # An anchor stands before its node: skip its name, the node may still begin.
+        # An anchor stands before its node, which may still begin.
         self.fresh = char == "&"
-        if char == "&":
-            name = _NAME.match(self.text, at + 1)
-            self.text = self.text if name is None else self._blank(name.start(), name.end())
-
-    def _blank(self, start: int, end: int) -> str:
-        return f"{self.text[:start]}{' ' * (end - start)}{self.text[end:]}"
+        return name.end() if self.fresh and name is not None else at + 1
 
     def _quoted(self, at: int) -> int:
         """The end of a quoted text; a quote inside a plain text that goes on is an ordinary character."""

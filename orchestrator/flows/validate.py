@@ -79,8 +79,10 @@ def validate(source: Source) -> tuple[Document, list[Problem]]:
             found = _faults(source, error, data)
         problems += [one for place, one in found.items() if not _follows(place, removed)]
         removed += found
-        for place in found:
-            _remove(data, place)
+        # Where a key is missing, what lacks it goes.
+        wrong = {place if _present(data, place) else place[:-1] for place in found}
+        for place in sorted(wrong, key=_backwards, reverse=True):
+            _remove(source, data, place)
         data.setdefault("version", 1)
         data.setdefault("name", "flow")
         if not isinstance(data.get("nodes"), dict) or not data["nodes"]:
@@ -132,7 +134,8 @@ def _faults(source: Source, error: ValidationError, data: object) -> dict[Place,
                 found[*place, name] = source.problem(
                     place, f"{_words(place)} lacks the key {name!r}", key=True
                 )
-        kept = [fault for fault in faults if fault["type"] != "missing"]
+        lacking = any(fault["type"] == "missing" for fault in faults)
+        kept = [] if lacking else faults
         if kept:
             found[place] = _fault(source, place, kept, data)
     return found
@@ -212,17 +215,20 @@ def _at(data: Any, place: Place) -> Any:
     return data
 
 
-def _remove(data: Any, place: Place) -> None:
-    """Take what stands at ``place`` out, if it is there."""
-    for part in place[:-1]:
-        inner = isinstance(data, dict) and part in data
-        if not inner and not (isinstance(data, list) and isinstance(part, int) and part < len(data)):
-            return
-        data = data[part]
-    if not place:
+def _backwards(place: Place) -> tuple[tuple[bool, int, str], ...]:
+    """A key by which the last entry of a list is taken out first."""
+    return tuple((isinstance(part, int), part if isinstance(part, int) else 0, str(part)) for part in place)
+
+
+def _remove(source: Source, data: Any, place: Place) -> None:
+    """Take what stands at ``place`` out of the data."""
+    if not place or not _present(data, place):
         return
-    last = place[-1]
-    if isinstance(data, dict):
-        data.pop(last, None)
-    elif isinstance(data, list) and isinstance(last, int) and last < len(data):
-        del data[last]
+    around, last = _at(data, place[:-1]), place[-1]
+    del around[last]
+    if isinstance(last, int):
+        source.close_up(place[:-1], last)
+
+
+def _present(data: Any, place: Place) -> bool:
+    return len(_place(data, place)) == len(place)
