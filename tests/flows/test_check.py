@@ -1,0 +1,208 @@
+"""Checks of what a document means: references, names, gates, shapes, edges; each with its other arm."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.flows.flow import load_flow
+from orchestrator.flows.problems import Severity
+
+CAST = """
+from emissions import Finding, SpawnRequest, Verdict
+from roles import Role, role
+
+@role(emits=(SpawnRequest, Finding))
+def scanner(turn): ...
+
+@role(emits=(Verdict,))
+def judge(turn): ...
+
+@role()
+def maker(turn): ...
+
+typed = Role(name="typed", returns=dict[str, int])
+"""
+HEAD = "version: 1\nname: demo\ncast: [cast.py]\nbudget: {spawns: 3}\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    (tmp_path / "cast.py").write_text(CAST)
+
+    def write(text, name="flow.yaml"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def told(write):
+    def told(text, severity=Severity.ERROR):
+        flow = load_flow(write(text))
+        return [f"{one.line}:{one.column}: {one.message}" for one in flow.check() if one.severity is severity]
+
+    return told
+
+
+FAULTS = [
+    ("x: {role: makr}", "there is no role 'makr'; did you mean 'maker'?"),
+    ("x: {role: maker, operation: chat}", "exactly one"),
+    ("x: {instruction: a}", "give it a role or an operation"),
+    ("x: {role: maker, after: [y]}", "x comes after 'y', which does not exist"),
+    ("x: {role: maker, after: [x]}", "x cannot come after itself"),
+    ("x: {role: maker, after: [y]}\n  y: {role: maker}", "x comes after y, which stands below it"),
+    ("y: {role: maker}\n  x: {role: maker, after: [y, y]}", "names y twice"),
+    ("x-y: {role: maker}", "try 'x_y'"),
+    ("context: {role: maker}", "has a meaning in expressions"),
+    ("class: {role: maker}", "Python keyword"),
+    ("x: {role: maker, gate: true}", "does not declare Verdict"),
+    ("x: {role: judge, gate: true, emits: []}", "does not declare Verdict"),
+    ("x: {role: maker, emits: [Finding]}", "its role maker does not declare it"),
+    ("x: {role: scanner, emits: [Fnding]}", "there is no emission 'Fnding'; did you mean 'Finding'?"),
+    ("x: {role: maker, uses: [db]}", "limits.names does not hold"),
+    ("x: {role: maker, inherit: y}\n  y: {role: maker}", "no node before it"),
+    ("x: {role: maker, returns: strng}", "'strng' is no type"),
+    ("x: {role: maker, returns: [str, int]}", "one type in it"),
+    ("x: {role: maker, returns: {a: {enum: [1]}}}", "enum holds texts"),
+    ("x: {role: maker, returns: 'models:Report'}", "does not read"),
+    ("x: {role: maker, returns: ../a.json}", "leaves the document's folder"),
+    ("x: {role: maker, returns: a.json}", "cannot be read"),
+    ("x: {role: maker, instruction: '${y.text}'}", "there is no 'y'"),
+    ("y: {role: maker}\n  x: {role: maker, instruction: '${y.text}'}", "y is not before x"),
+    ("x: {role: maker, instruction: '${x.text}'}", "x cannot read its own value"),
+    (
+        "y: {role: maker}\n  x: {role: maker, after: [y], instruction: '${y.summary}'}",
+        "returns: {summary: str}",
+    ),
+    ("y: {role: maker}\n  x: {role: maker, after: [y], instruction: '${y.status.z}'}", "y.status is a text"),
+    (
+        "y: {role: maker, returns: {a: str}}\n  x: {role: maker, after: [y], with: {k: ['${y.a.b}']}}",
+        "has no 'b'",
+    ),
+    (
+        "y: {role: maker, returns: {a: [str]}}\n  x: {role: maker, after: [y], with: {k: '${y.a.b}'}}",
+        "is a list",
+    ),
+    ("y: {role: typed}\n  x: {role: maker, after: [y], with: {k: '${y.a.b}'}}", None),
+    (
+        "y: {role: judge}\n  x: {role: maker, after: [y], when: \"y.verdict == 'APPROVE'\"}",
+        "y has no 'verdict'",
+    ),
+    ("x: {role: maker, instruction: '${args.a}'}", "there is no argument 'a'"),
+    ("x: {role: maker, instruction: '${emissions.Findings}'}", "did you mean 'Finding'?"),
+    ("x: {role: maker, instruction: '${result.a}'}", "there is no 'result'"),
+    ("x: {role: maker, instruction: 'a ${b'}", "not closed"),
+    ("x: {role: maker, instruction: '${1 +}'}", "one complete expression"),
+    ("x: {role: maker, when: 'ref == ${x}'}", "without ${...}"),
+    ("x: {role: maker, when: 'true # x'}", "comments"),
+    ("x: {role: maker, when: ''}", "is empty"),
+    ("x: {role: maker, when: \"'yes'\"}", "not true or false"),
+    ("y: {role: maker, returns: {a: str}}\n  x: {role: maker, after: [y], when: y.a}", "gives a text"),
+    ("y: {role: maker, returns: {a: bool}}\n  x: {role: maker, after: [y], when: y.a}", None),
+    ("y: {role: maker, returns: {a: any}}\n  x: {role: maker, after: [y], when: y.a}", None),
+    ("y: {role: maker}\n  x: {role: maker, after: [y], when: y.status}", "gives a text"),
+    ("y: {role: maker, branch: b}\n  x: {role: maker, branch: b}", "share the branch 'b'"),
+    ("y: {role: maker, branch: b}\n  x: {role: maker, branch: b, after: [y]}", None),
+    ("x: {operation: chat, gate: true}", None),
+    ("x: {operation: anything}", None),
+]
+
+
+@pytest.mark.parametrize(("nodes", "message"), FAULTS)
+def test_checks_of_nodes(told, nodes, message):
+    """flows.md, Checks: every reference, gate, name and shape; both arms."""
+    found = told(f"{HEAD}nodes:\n  {nodes}\n")
+    if message is None:
+        assert found == []
+    else:
+        assert any(message in one for one in found), found
+
+
+TOP_FAULTS = [
+    ("context: {a: {reduce: appnd}}", "did you mean 'append'?"),
+    ("args: {class: {type: str}}", "Python keyword"),
+    ("args: {a: {required: true, default: x}}", "required and has a default"),
+    ("args: {a: {type: str}}\noutputs: {o: '${args.a}'}", "args.a can be missing"),
+    ("args: {a: {type: str}}\noutputs: {o: \"${default(args.a, '')}\"}", None),
+    ("args: {a: {default: null}}\noutputs: {o: '${args.a}'}", None),
+    ("limits: {roles: {makr: 1}}", "did you mean 'maker'?"),
+    ("outputs: {o: '${y.text}'}", "there is no 'y'"),
+    ("outputs: {o: '${x.text} ${x.status}'}", None),
+    ("edges: [{from: x, to: y}]", "there is no node 'y'"),
+    ("cast: [../cast.py]", "leaves the document's folder"),
+    ("cast: [/etc/passwd]", "leaves the document's folder"),
+    ("cast: [nobody.py]", "does not exist"),
+    ("cast: [broken.py]", "broken.py"),
+    ("cast: [cast.py, again.py]", "two roles are called maker"),
+]
+
+
+@pytest.mark.parametrize(("top", "message"), TOP_FAULTS)
+def test_checks_of_the_rest(told, tmp_path, top, message):
+    """Arguments, context, limits, outputs, edges, cast."""
+    (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
+    (tmp_path / "again.py").write_text("from roles import Role\nmaker = Role(name='maker')\n")
+    head = HEAD.replace("cast: [cast.py]\n", "") if top.startswith("cast") else HEAD
+    found = told(f"{head}{top}\nnodes: {{x: {{role: maker}}}}\n")
+    if message is None:
+        assert found == []
+    else:
+        assert any(message in one for one in found), found
+
+
+def test_edges(told):
+    """Alternatives: conditions on result and status, one else, each pair once, no cycle."""
+    nodes = "nodes:\n  a: {role: maker, returns: {k: str}}\n  b: {role: maker}\n  c: {role: maker}\n"
+    when = "result.k == 'x'"
+    assert (
+        told(
+            f'{HEAD}{nodes}edges:\n  - {{from: a, to: b, when: "{when}"}}\n  - {{from: a, to: c, else: true}}'
+        )
+        == []
+    )
+    for edges, message in [
+        ("[{from: a, to: b, when: result.z == 1}]", "result has no 'z'"),
+        ("[{from: a, to: b, when: a.k == 1}]", "nodes['a']"),
+        ("[{from: a, to: b, when: \"nodes['b'].status == 'x'\"}]", "b is not before a"),
+        ("[{from: a, to: b, when: status}]", "not true or false"),
+        ("[{from: a, to: b}, {from: a, to: b}]", "named twice"),
+        ("[{from: a, to: b, else: true, when: status == 'x'}]", "else"),
+        ("[{from: a, to: b, else: true}, {from: a, to: c, else: true}]", "else"),
+        ("[{from: a, to: b}, {from: b, to: c}, {from: c, to: b}]", "b -> c -> b"),
+        ("[{from: a, to: a}]", "a -> a"),
+        ("[{from: a, to: b, else: false}]", "true"),
+        ("[{to: b}]", "lacks the key 'from'"),
+    ]:
+        found = told(f"{HEAD}{nodes}edges: {edges}\n")
+        assert any(message in one for one in found), (edges, found)
+    both = nodes.replace("c: {role: maker}", "c: {role: maker, after: [a]}") + "edges: [{from: b, to: c}]\n"
+    assert any("one of the two" in one for one in told(HEAD + both))
+
+
+def test_everything_is_told_at_once_in_order(told):
+    """flows.md: all problems, by place, each once."""
+    found = told(
+        "version: 2\nname: d\ncast: [cast.py]\nnodes:\n  x: {rol: a, when: y.z == 1}\n"
+        "  y: {role: makr, after: [q]}\n"
+        "outputs: {o: '${z}'}\n"
+    )
+    places = [tuple(map(int, one.split(":")[:2])) for one in found]
+    assert places == sorted(places)
+    for part in (
+        "version is 2",
+        "no key 'rol'",
+        "y is not before x",
+        "no role 'makr'",
+        "'q', which",
+        "no 'z'",
+    ):
+        assert any(part in one for one in found), (part, found)
+
+
+def test_places_point_into_texts(told):
+    """The column is that of the name inside the text, not only of the text."""
+    row = '  x: {role: maker, instruction: "see ${ args.zz }"}'
+    [one] = told(f"{HEAD}nodes:\n{row}\n")
+    assert one.startswith(f"6:{row.index('args') + 1}: there is no argument 'zz'")
