@@ -50,6 +50,7 @@ def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None
         target.ins.append(link)
         target.pending += 1
     state.live = len(plan.operations)
+    state.metered = plan.budget.tokens is not None or plan.budget.cost_usd is not None
 
 
 def _run_paused(state: RunState, _fact: f.RunPaused, _frame: Frame) -> None:
@@ -118,8 +119,8 @@ def _node_started(state: RunState, fact: f.NodeStarted, frame: Frame) -> None:
     node.started_seq = state.facts
     state.running += 1
     state.slots += 1
-    wanted = resources_of(state, node)
-    if wanted:
+    if state.plan.limits or node.op.branch is not None or node.branch is not None:
+        wanted = resources_of(state, node)
         for name in wanted:
             if name not in node.holds:
                 state.used[name] = state.used.get(name, 0) + 1

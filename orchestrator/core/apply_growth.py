@@ -11,7 +11,7 @@ from orchestrator.core import facts as f
 from orchestrator.core.births import Birth
 from orchestrator.core.context import prior_of
 from orchestrator.core.frames import Frame
-from orchestrator.core.payloads import EscalationPayload, VerdictPayload
+from orchestrator.core.payloads import read_escalation, read_verdict
 from orchestrator.core.settling import leave, let_go
 from orchestrator.core.spec import Edge, EdgeKind
 from orchestrator.core.state import EdgeState, Emitted, Escalation, NodeState, RunState, Write
@@ -94,11 +94,11 @@ def _emission(state: RunState, fact: f.EmissionAccepted, frame: Frame) -> None:
         node.identities = {}
     node.identities[identity] = fact.number
     if fact.emission == "Verdict":
-        verdict = msgspec.json.decode(payload, type=VerdictPayload)
+        verdict = read_verdict(payload)
         node.verdicts = [*(node.verdicts or ()), verdict.verdict]
         node.rationale = verdict.rationale
     elif fact.emission == "EscalationRequest" and fact.child is not None:
-        request = msgspec.json.decode(payload, type=EscalationPayload)
+        request = read_escalation(payload)
         before = node.escalation
         if before is None:
             node.escalation = Escalation(request.reason, request.urgency, fact.child, bytes(request.context))

@@ -35,7 +35,15 @@ class Decision:
 
     __slots__ = ("at", "cause", "command", "facts", "queue", "receipts", "state", "values")
 
-    def __init__(self, state: RunState, command: Command, at: int, values: Sequence[bytes]) -> None:
+    def __init__(
+        self,
+        state: RunState,
+        command: Command,
+        at: int,
+        values: Sequence[bytes],
+        queue: deque[tuple[NodeState, Status | None, Why]] | None = None,
+    ) -> None:
+        """``queue``: an empty one to use again; every decision leaves it empty."""
         self.state = state
         self.command = command
         self.at = at
@@ -43,7 +51,7 @@ class Decision:
         self.values = values
         self.facts: list[Fact] = []
         self.receipts: list[Receipt] = []
-        self.queue: deque[tuple[NodeState, Status | None, Why]] = deque()
+        self.queue = deque() if queue is None else queue
 
     def fact(self, fact: Fact) -> None:
         """Decide ``fact``: it is true from here on."""

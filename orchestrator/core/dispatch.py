@@ -23,7 +23,7 @@ _SLOT = "slot"
 def start(decision: Decision, node: NodeState, _why: Why = None) -> None:
     """(ready, running): begin the next attempt if nothing holds it back."""
     state = decision.state
-    if state.paused or state.draining or state.cancelling or over_budget(state):
+    if state.paused or state.draining or state.cancelling or (state.metered and over_budget(state)):
         if state.paused and node.paused_in != state.pauses:
             decision.fact(NodePaused(node.op.name))
         return

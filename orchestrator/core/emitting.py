@@ -17,6 +17,8 @@ from orchestrator.core.status import Status
 __all__ = ["grants_of", "take"]
 
 _ALWAYS = "EscalationRequest"
+#: The answer to an emission that is recorded and made nothing.
+_PLAIN = Accepted()
 #: Kinds that grow the graph: offered only where there is spawn budget.
 _GROWING = frozenset({"SpawnRequest", "TaskAssignment"})
 
@@ -28,6 +30,8 @@ def grants_of(state: RunState, node: NodeState) -> tuple[str, ...]:
     """
     operation = node.op
     role = None if operation.role is None else state.roles.get(operation.role)
+    if role is not None and operation.emits is None and state.budget.spawns and _ALWAYS in role.emits:
+        return role.emits
     if role is not None:
         declared = role.emits
         if operation.emits is not None:
@@ -60,7 +64,7 @@ def _take(decision: Decision, node: NodeState, emission: EmissionIn) -> Receipt:
     if emission.kind not in grants_of(decision.state, node):
         return refuse(decision, node, emission, "not_granted", _not_granted(decision.state, node, emission))
     act = _ACTS.get(emission.kind)
-    outcome = Accepted() if act is None else act(decision, node, emission, payload)
+    outcome = _PLAIN if act is None else act(decision, node, emission, payload)
     if isinstance(outcome, Refused):
         return outcome
     return accept(decision, node, emission, nth, outcome.node)

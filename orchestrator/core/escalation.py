@@ -8,7 +8,7 @@ from emissions import Accepted, Refused
 from orchestrator.core.commands import EmissionIn
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import NodeAdded, NodeEscalated, NodeNotified
-from orchestrator.core.payloads import EscalationPayload
+from orchestrator.core.payloads import read_escalation
 from orchestrator.core.refusing import refuse
 from orchestrator.core.spec import CHILD_ACCEPTS, Edge, Operation
 from orchestrator.core.state import NodeState, RunState
@@ -23,7 +23,7 @@ def request_escalation(
     decision: Decision, node: NodeState, emission: EmissionIn, payload: bytes
 ) -> Accepted | Refused:
     """Answer an EscalationRequest of a running node."""
-    request = msgspec.json.decode(payload, type=EscalationPayload)
+    request = read_escalation(payload)
     route = request.effective_route
     if route != "higher_tier":
         decision.fact(

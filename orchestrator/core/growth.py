@@ -9,7 +9,7 @@ from orchestrator.core.commands import EmissionIn, Proposal
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import NodeAdded, NodeSpawned
 from orchestrator.core.order import reaches
-from orchestrator.core.payloads import AssignmentPayload, SpawnPayload
+from orchestrator.core.payloads import read_assignment, read_spawn
 from orchestrator.core.refusing import refuse_growth
 from orchestrator.core.spec import (
     ALL_OUTCOMES,
@@ -55,7 +55,7 @@ def spawn(
     decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes
 ) -> Accepted | Refused:
     """Judge a SpawnRequest of a running node."""
-    request = msgspec.json.decode(payload, type=SpawnPayload)
+    request = read_spawn(payload)
     state = decision.state
     # the first check is the cheapest, because a flood of requests ends here
     if state.spawns >= state.budget.spawns:
@@ -91,7 +91,7 @@ def assign(
     decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes
 ) -> Accepted | Refused:
     """A TaskAssignment of a running node is a SpawnRequest that names its node."""
-    task = msgspec.json.decode(payload, type=AssignmentPayload)
+    task = read_assignment(payload)
     state = decision.state
     if state.spawns >= state.budget.spawns:
         return _over_cap(decision, node, task.assignee, task.name)

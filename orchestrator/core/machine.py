@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,12 +10,12 @@ from orchestrator.core import commands as c
 from orchestrator.core import control
 from orchestrator.core.apply import apply
 from orchestrator.core.closing import conclude
-from orchestrator.core.decisions import Decision
+from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.facts import GraphPlanned, RunStarted
 from orchestrator.core.outcomes import finish
 from orchestrator.core.records import Record
 from orchestrator.core.restoring import known_nodes
-from orchestrator.core.state import RunState
+from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.core.table import settle
 
@@ -61,11 +62,12 @@ class GraphMachine:
         state: what is true now. Read it; only the machine changes it.
     """
 
-    __slots__ = ("state",)
+    __slots__ = ("_queue", "state")
 
     def __init__(self) -> None:
         """Begin with an empty run; the first command is Start."""
         self.state = RunState()
+        self._queue: deque[tuple[NodeState, Status | None, Why]] = deque()
 
     def handle(self, command: c.Command, at: int, values: Sequence[bytes] = ()) -> Decision:
         """Decide one command; the facts are applied when this returns.
@@ -79,7 +81,7 @@ class GraphMachine:
         """
         state = self.state
         state.at = at
-        decision = Decision(state, command, at, values)
+        decision = Decision(state, command, at, values, self._queue)
         if not state.ended and not state.suspended:
             _HANDLERS[type(command)](decision, command)
             settle(decision)
@@ -92,5 +94,6 @@ class GraphMachine:
     def replay(self, record: Record) -> None:
         """Apply a recorded command's facts; nothing is decided again."""
         self.state.at = record.at
+        frame = Decision(self.state, record.command, record.at, [bytes(value) for value in record.values])
         for fact in record.facts:
-            apply(self.state, fact, record)
+            apply(self.state, fact, frame)

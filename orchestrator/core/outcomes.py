@@ -36,6 +36,7 @@ from orchestrator.core.status import TERMINAL, Status
 __all__ = ["finish", "would_retry"]
 
 _SECOND = 1_000_000_000
+_COMPLETED = "completed"
 
 
 def finish(decision: Decision, command: Finish) -> None:
@@ -52,9 +53,13 @@ def finish(decision: Decision, command: Finish) -> None:
         decision.fact(ResultStale(command.node, command.attempt, command.outcome))
         decision.recommend(node, Status(node.settles))
         return
-    for emission in command.emissions:
-        take(decision, node, emission)
-    to = _target(decision.state, node, command)
+    if command.emissions:
+        for emission in command.emissions:
+            take(decision, node, emission)
+    if command.outcome == _COMPLETED and not (node.escalation or node.gave_up or command.only_escalation):
+        to = Status.COMPLETED
+    else:
+        to = _target(decision.state, node, command)
     if command.predicates and to in TERMINAL:
         decision.fact(EdgesJudged(node.op.name, command.predicates))
     decision.recommend(node, to, command)
@@ -98,16 +103,18 @@ def _record_usage(decision: Decision, command: Finish) -> None:
 
 def complete(decision: Decision, node: NodeState, why: Why) -> None:
     """(running, completed)."""
-    command = _finish_of(why)
-    for write in command.writes:
-        decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))
+    command = why if type(why) is Finish else _finish_of(why)
+    if command.writes:
+        for write in command.writes:
+            decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))
     if command.proposals:
         carry_out(decision, node, command.proposals)
     if node.refusals:
         total_refusals(decision, node)
     freed = node.holds
-    decision.fact(NodeCompleted(node.op.name, command.attempt, command.value))
-    judge_gate(decision, node, command.gate_verdict)
+    decision.fact(NodeCompleted(command.node, command.attempt, command.value))
+    if node.op.gate is not None:
+        judge_gate(decision, node, command.gate_verdict)
     after(decision, node, freed)
 
 
@@ -252,7 +259,8 @@ def ready_again(decision: Decision, node: NodeState, _why: Why) -> None:
 
 def after(decision: Decision, node: NodeState, freed: tuple[str, ...]) -> None:
     """What every settling leads to: freed resources wake waiters, dependents become due."""
-    wake(decision, freed)
+    if decision.state.parked:
+        wake(decision, freed)
     if node.released:
         release_dependents(decision, node)
 

@@ -10,7 +10,16 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["AssignmentPayload", "EscalationPayload", "SpawnPayload", "VerdictPayload"]
+__all__ = [
+    "AssignmentPayload",
+    "EscalationPayload",
+    "SpawnPayload",
+    "VerdictPayload",
+    "read_assignment",
+    "read_escalation",
+    "read_spawn",
+    "read_verdict",
+]
 
 _EMPTY = msgspec.Raw(b"{}")
 
@@ -64,3 +73,10 @@ class EscalationPayload(msgspec.Struct, frozen=True, gc=False):
     def effective_route(self) -> str:
         """The explicit route, else the urgency's: blocked goes up, fyi notifies."""
         return self.route or ("notify" if self.urgency == "fyi" else "higher_tier")
+
+
+#: Decoders made once: each is used for every emission of its kind.
+read_spawn = msgspec.json.Decoder(SpawnPayload).decode
+read_assignment = msgspec.json.Decoder(AssignmentPayload).decode
+read_verdict = msgspec.json.Decoder(VerdictPayload).decode
+read_escalation = msgspec.json.Decoder(EscalationPayload).decode

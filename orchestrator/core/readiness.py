@@ -25,6 +25,8 @@ _NEVER_ALIVE = (Status.SKIPPED, Status.VETOED, Status.CANCELLED)
 def judge(state: RunState, node: NodeState) -> tuple[Status, Fact]:
     """What a due node becomes, with the fact that says so."""
     name = node.op.name
+    if node.op.when is None and not state.written and _all_plain(state, node):
+        return Status.READY, NodeReady(name)
     gates = _vetoing(state, node)
     if gates:
         return Status.VETOED, NodeVetoed(name, gates, f"rejected by {', '.join(gates)}")
@@ -42,6 +44,23 @@ def judge(state: RunState, node: NodeState) -> tuple[Status, Fact]:
             why = Failure("ContextConflictError", str(conflict), node.attempt)
             return Status.FAILED, NodeFailed(name, node.attempt, why)
     return Status.READY, NodeReady(name, handles)
+
+
+def _all_plain(state: RunState, node: NodeState) -> bool:
+    """True if every predecessor completed, opened its gate, and no edge has a condition: the common case."""
+    nodes = state.nodes
+    for edge in node.ins:
+        source = nodes[edge.source]
+        spec = edge.spec
+        if (
+            source.status is not Status.COMPLETED
+            or spec.when is not None
+            or spec.predicate is not None
+            or (source.judgement is not None and source.judgement != "approved")
+            or "completed" not in spec.accept
+        ):
+            return False
+    return True
 
 
 def _failure(node: NodeState, error: OrchestratorError) -> NodeFailed:

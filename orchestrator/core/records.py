@@ -12,7 +12,7 @@ from typing import Union
 
 import msgspec
 
-from orchestrator.core.commands import COMMANDS, Command
+from orchestrator.core.commands import COMMANDS
 from orchestrator.core.facts import FACTS, Fact, NodeReady
 
 __all__ = ["Record", "decode_record", "encode_record"]
@@ -24,35 +24,17 @@ class NodesReady(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=Tr
     nodes: tuple[str, ...]
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class Record(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One command and its facts.
 
     Attributes:
         seq: number of the record in its run, from 1.
         first: number of its first fact, from 1.
         at: nanoseconds of active time (engine.md 28).
+        command: what was asked. facts: what was decided. values: the JSON they refer to by position.
         cause: number of the fact that led to the command; 0 if it came from outside.
         wall: nanoseconds since 1970, for display only.
-        command: what was asked. facts: what was decided. values: the JSON they refer to by position.
     """
-
-    seq: int
-    first: int
-    at: int
-    command: Command
-    facts: Sequence[Fact]
-    values: Sequence[bytes] = ()
-    cause: int = 0
-    wall: int = 0
-
-    @property
-    def last(self) -> int:
-        """Number of its last fact."""
-        return self.first + len(self.facts) - 1
-
-
-class _Stored(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The layout of a stored record, format 1."""
 
     seq: int
     first: int
@@ -63,9 +45,14 @@ class _Stored(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cause: int = 0
     wall: int = 0
 
+    @property
+    def last(self) -> int:
+        """Number of its last fact."""
+        return self.first + len(self.facts) - 1
+
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(_Stored)
+_decoder = msgspec.json.Decoder(Record)
 _FOLD_FROM = 4
 
 
@@ -92,14 +79,9 @@ def _flush(run: list[Fact], out: list[object]) -> None:
 
 def encode_record(record: Record) -> bytes:
     """The record as JSON bytes, keys in a fixed order."""
-    facts = record.facts
-    if len(facts) > _FOLD_FROM:
-        facts = _folded(facts)  # type: ignore[assignment]
-    values = [msgspec.Raw(value) for value in record.values]
-    stored = _Stored(
-        record.seq, record.first, record.at, record.command, facts, values, record.cause, record.wall  # type: ignore[arg-type]
-    )
-    return _encoder.encode(stored)
+    if len(record.facts) > _FOLD_FROM:
+        record = msgspec.structs.replace(record, facts=_folded(record.facts))
+    return _encoder.encode(record)
 
 
 def decode_record(data: bytes) -> Record:
@@ -108,14 +90,13 @@ def decode_record(data: bytes) -> Record:
     Raises:
         msgspec.ValidationError: an unknown fact or command, or a wrong layout.
     """
-    stored = _decoder.decode(data)
+    record = _decoder.decode(data)
     facts: list[Fact] = []
-    for fact in stored.facts:
+    for fact in record.facts:
         if type(fact) is NodesReady:
             facts.extend(NodeReady(name) for name in fact.nodes)
         else:
-            facts.append(fact)  # type: ignore[arg-type]
-    values = [bytes(value) for value in stored.values]
-    return Record(
-        stored.seq, stored.first, stored.at, stored.command, facts, values, stored.cause, stored.wall
-    )
+            facts.append(fact)
+    # a Raw that was read keeps the whole record alive: take a copy
+    values = [value.copy() for value in record.values]
+    return msgspec.structs.replace(record, facts=facts, values=values)

@@ -31,7 +31,12 @@ def leave_status(state: RunState, node: NodeState) -> None:
 
 def leave(state: RunState, node: NodeState, status: Status, at: int) -> None:
     """Settle the node: it keeps nothing and is never live again in this generation."""
-    leave_status(state, node)
+    if node.status is Status.RUNNING:
+        # by far the most frequent way to settle
+        state.running -= 1
+        state.slots -= 1
+    else:
+        leave_status(state, node)
     if node.holds:
         _give_back(state, node, keep=None)
     node.status = status

@@ -234,6 +234,8 @@ class RunState(msgspec.Struct):
     #: indices of steers that nobody has been given
     waiting_steers: int = 0
     injected: int = 0
+    #: a budget sums up what model calls cost
+    metered: bool = False
     tokens: int = 0
     cost_usd: float = 0.0
     refused: list[tuple[str | None, str, str, str | None, str | None]] = []

@@ -14,7 +14,7 @@ from anyio import CancelScope, Event, create_task_group, get_cancelled_exc_class
 from anyio.abc import TaskGroup
 from anyio.lowlevel import current_token
 
-from emissions import Emission, Receipt, Refused, emission_stamp, stamp
+from emissions import Emission, Receipt, Refused, stamp
 from orchestrator.core import effects as e
 from orchestrator.core.commands import (
     Answer,
@@ -251,13 +251,10 @@ class Engine:
         if not isinstance(emission, Emission):
             message = f"turn.emit takes an emission, not {type(emission).__name__}"
             raise TypeError(message)
-        token = self.stamp_of(node, attempt)
-        again = emission_stamp(emission) == token
         values: list[bytes] = []
         one, proposals = incoming(self, node, emission, values, "call")
         receipts = self.kernel.submit(Emit(node.op.name, attempt, one, proposals), values).receipts
-        if not again:
-            stamp(emission, token)
+        stamp(emission, self.stamp_of(node, attempt))
         return receipts[0]
 
     def emit_now(self, node: NodeState, attempt: int, emission: Emission) -> Receipt:
@@ -338,9 +335,16 @@ class Engine:
         if not self.bus.silent and not self.closed:
             data = {"text": text}
             envelope = Envelope(
-                self.run_id, None, "NodeProgress", node.op.name, attempt, node.op.role, node.started_seq,
-                utc_now(), data,
-            )  # fmt: skip
+                self.run_id,
+                None,
+                "NodeProgress",
+                node=node.op.name,
+                attempt=attempt,
+                role=node.op.role,
+                cause=node.started_seq,
+                at=utc_now(),
+                data=data,
+            )
             self.bus.publish(self, envelope)
 
     # --- effects -------------------------------------------------------------------------------

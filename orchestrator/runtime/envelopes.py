@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import msgspec
 from orchestrator.core.facts import Fact
 from orchestrator.core.records import Record
 
-__all__ = ["DETAIL_LIMIT", "VERSION", "Envelope", "envelopes_of"]
+__all__ = ["DETAIL_LIMIT", "FIELDS", "VERSION", "Envelope", "FactEnvelope", "envelopes_of"]
 
 #: Version of the envelope. Within one version fields are added, never changed.
 VERSION: Final = 1
@@ -21,8 +21,8 @@ DETAIL_LIMIT: Final = 500
 _LIFTED = frozenset({"node", "attempt"})
 
 
-class Envelope(msgspec.Struct, frozen=True, gc=False):
-    """One event as everybody outside the kernel sees it.
+class Envelope:
+    """One event as everybody outside the kernel sees it. Read-only.
 
     Attributes:
         run: the run's id. seq: number of the fact in its run; None for progress, which is not journaled.
@@ -32,20 +32,97 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
         v: version of this layout.
     """
 
-    run: str
-    seq: int | None
-    kind: str
-    node: str | None = None
-    attempt: int | None = None
-    role: str | None = None
-    cause: int | None = None
-    at: str = ""
-    data: Mapping[str, Any] = {}
-    v: int = VERSION
+    __slots__ = ("at", "attempt", "cause", "data", "kind", "node", "role", "run", "seq")
+
+    v = VERSION
+
+    def __init__(  # noqa: PLR0913 (the fields of the envelope)
+        self,
+        run: str,
+        seq: int | None,
+        kind: str,
+        *,
+        node: str | None = None,
+        attempt: int | None = None,
+        role: str | None = None,
+        cause: int | None = None,
+        at: str = "",
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """An envelope whose parts are at hand; facts get :class:`FactEnvelope`."""
+        self.run, self.seq, self.kind, self.node, self.attempt = run, seq, kind, node, attempt
+        self.role, self.cause, self.at, self.data = role, cause, at, data or {}
+
+    def __repr__(self) -> str:
+        """Number, kind and node."""
+        return f"<{self.kind} {self.seq} {self.node or self.run}>"
+
+    def mapping(self) -> dict[str, Any]:
+        """The envelope as JSON data."""
+        return {name: getattr(self, name) for name in FIELDS}
 
     def json(self) -> bytes:
         """The envelope as one line of JSON."""
-        return msgspec.json.encode(self)
+        return msgspec.json.encode(self.mapping())
+
+
+#: The fields of an envelope in the order in which they are written.
+FIELDS: Final = ("v", "run", "seq", "kind", "node", "attempt", "role", "cause", "at", "data")
+
+
+class FactEnvelope(Envelope):
+    """The envelope of one durable fact. Its parts are made when they are read: most taps read few."""
+
+    __slots__ = ("_fact", "_number", "_record", "_role_of")
+
+    def __init__(self, run: str, record: Record, number: int, role_of: Callable[[str], str | None]) -> None:
+        """``number`` is the fact's position in its record; ``role_of`` says a node's role."""
+        self.run = run
+        self._fact = record.facts[number]
+        self._number = number
+        self._record = record
+        self._role_of = role_of
+
+    @property
+    def seq(self) -> int:  # type: ignore[override]
+        """Number of the fact."""
+        return self._record.first + self._number
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The fact's kind."""
+        return type(self._fact).__name__
+
+    @property
+    def node(self) -> str | None:  # type: ignore[override]
+        """The node that it is about."""
+        return getattr(self._fact, "node", None)
+
+    @property
+    def attempt(self) -> int | None:  # type: ignore[override]
+        """The attempt that it is about."""
+        return getattr(self._fact, "attempt", None)
+
+    @property
+    def role(self) -> str | None:  # type: ignore[override]
+        """The role of the node."""
+        node = self.node
+        return None if node is None else self._role_of(node)
+
+    @property
+    def cause(self) -> int | None:  # type: ignore[override]
+        """Seq of the fact that led to it."""
+        return self._record.first if self._number else (self._record.cause or None)
+
+    @property
+    def at(self) -> str:  # type: ignore[override]
+        """Wall time, for display."""
+        return datetime.fromtimestamp(self._record.wall / 1e9, UTC).isoformat(timespec="milliseconds")
+
+    @property
+    def data(self) -> Mapping[str, Any]:  # type: ignore[override]
+        """The other fields of the fact."""
+        return _data(self._fact, self._record)
 
 
 def envelopes_of(
@@ -53,29 +130,19 @@ def envelopes_of(
     record: Record,
     role_of: Callable[[str], str | None],
     kinds: frozenset[str] | None = None,
-) -> Iterator[Envelope]:
+) -> list[Envelope]:
     """A record's facts as envelopes.
 
     Args:
         run: the run's id. role_of: node -> its role. kinds: only these; None is all.
     """
-    at = datetime.fromtimestamp(record.wall / 1e9, UTC).isoformat(timespec="milliseconds")
-    for number, fact in enumerate(record.facts):
-        kind = type(fact).__name__
-        if kinds is not None and kind not in kinds:
-            continue
-        node = getattr(fact, "node", None)
-        yield Envelope(
-            run,
-            record.first + number,
-            kind,
-            node,
-            getattr(fact, "attempt", None),
-            None if node is None else role_of(node),
-            (record.cause or None) if number == 0 else record.first,
-            at,
-            _data(fact, record),
-        )
+    if kinds is None:
+        return [FactEnvelope(run, record, number, role_of) for number in range(len(record.facts))]
+    return [
+        FactEnvelope(run, record, number, role_of)
+        for number, fact in enumerate(record.facts)
+        if type(fact).__name__ in kinds
+    ]
 
 
 def _data(fact: Fact, record: Record) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from anyio import Event
+from msgspec import Raw
 
 from orchestrator.core.commands import Command
 from orchestrator.core.decisions import Decision
@@ -101,9 +102,10 @@ class Kernel:
             facts = decision.facts
             if facts:
                 self._seq += 1
+                raw = [Raw(value) for value in values]
                 wall = time.time_ns()
                 self._outbox.append(
-                    Record(self._seq, first, decision.at, command, facts, values, decision.cause, wall)
+                    Record(self._seq, first, decision.at, command, facts, raw, decision.cause, wall)
                 )
         if not self._pumping and not self._in_flight:
             self._pump()

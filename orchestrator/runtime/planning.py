@@ -218,6 +218,8 @@ def _role(operation: Operation, roles: Mapping[str, Role]) -> Role:
 
 def _with_role(operation: Operation, role: Role) -> Operation:
     """What the role says where the node says nothing."""
+    if role.retry is None and role.timeout is None and not role.models:
+        return operation
     return msgspec.structs.replace(
         operation,
         retry=operation.retry or _retry(role),

@@ -301,6 +301,28 @@ def node_result(node: NodeState) -> NodeResult:
     )
 
 
+class _NodeResults(Mapping[str, NodeResult]):
+    """Results of all nodes, each made when it is looked at: a run of 100,000 nodes has few readers."""
+
+    __slots__ = ("_made", "_nodes")
+
+    def __init__(self, nodes: Mapping[str, NodeState]) -> None:
+        self._nodes = nodes
+        self._made: dict[str, NodeResult] = {}
+
+    def __getitem__(self, name: str) -> NodeResult:
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = node_result(self._nodes[name])
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
 def run_result(
     state: RunState,
     *,
@@ -314,7 +336,6 @@ def run_result(
         fault: why it halted. reducers: the run's own. outputs: what the document declares, rendered.
     """
     reason = RunReason.NEEDS_RECOVERY if fault is not None else RunReason(state.ended or state.suspended)
-    results = {name: node_result(node) for name, node in state.nodes.items()}
     view = view_at_end(state)
     clean = {key: names for key, names in view.items() if conflict_in(state, {key: names}) is None}
     return RunResult(
@@ -322,7 +343,7 @@ def run_result(
         state.name,
         reason,
         str(fault) if fault is not None else state.detail,
-        results,
+        _NodeResults(state.nodes),
         dict(outputs or {}),
         _next(state, reason),
         dict(context_mapping(state, clean, reducers)),

@@ -22,7 +22,8 @@ from orchestrator.agents import Branch
 from orchestrator.core.spec import Budget
 from orchestrator.errors import ExecutionError, OperationError
 from orchestrator.journal import Journal, MemoryJournal
-from orchestrator.runtime import bus as notices
+from orchestrator.runtime import taps
+from orchestrator.runtime.bus import Bus
 from orchestrator.runtime.branching import DEFAULT_BRANCH, Branches
 from orchestrator.runtime.engine import DEFAULT_GRACE, Engine, Wiring
 from orchestrator.runtime.identity import new_run_id
@@ -67,7 +68,7 @@ class Session:
     ) -> None:
         self.roles = Catalogue(roles, origin="Session(roles=)")
         self.branches: dict[str, Branch] = {DEFAULT_BRANCH: Branch(DEFAULT_BRANCH)}
-        self.bus = notices.Bus()
+        self.bus = Bus()
         self._journal = journal or MemoryJournal
         if not callable(self._journal):
             message = f"journal is {journal!r}; this version keeps journals in memory: give None or a factory"
@@ -151,11 +152,11 @@ class Session:
     @asynccontextmanager
     async def tap(
         self,
-        fn: notices.Receiver,
+        fn: taps.Receiver,
         kinds: Iterable[str] | None = None,
-        buffer: int = notices.DEFAULT_BUFFER,
-        overflow: notices.Overflow = "drop_newest",
-    ) -> AsyncIterator[notices.Tap]:
+        buffer: int = taps.DEFAULT_BUFFER,
+        overflow: taps.Overflow = "drop_newest",
+    ) -> AsyncIterator[taps.Tap]:
         """Observe every run of the session: ``fn(envelope)``, plain or async.
 
         A tap cannot fail, slow or change a run. One that lags skips records and is told by a ``Missed``
@@ -166,7 +167,7 @@ class Session:
                 ``drop_oldest``.
         """
         group = self._open()
-        tap = notices.Tap(fn, kinds, buffer, overflow)
+        tap = taps.Tap(fn, kinds, buffer, overflow)
         done = Event()
         if tap.threaded:
             _serve_on_thread(tap, done)
@@ -177,7 +178,7 @@ class Session:
             yield tap
         finally:
             self.bus.disconnect(tap.receive)
-            await notices.drain(tap, done)
+            await taps.drain(tap, done)
 
     # --- running -------------------------------------------------------------------------------
 
@@ -391,14 +392,14 @@ def _live_branches(given: Mapping[str, object]) -> dict[str, Branch]:
     return branches
 
 
-async def _serve(tap: notices.Tap, done: Event) -> None:
+async def _serve(tap: taps.Tap, done: Event) -> None:
     try:
         await tap.serve()
     finally:
         done.set()
 
 
-def _serve_on_thread(tap: notices.Tap, done: Event) -> None:
+def _serve_on_thread(tap: taps.Tap, done: Event) -> None:
     token = anyio.lowlevel.current_token()
 
     def serve() -> None:

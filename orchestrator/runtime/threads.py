@@ -1,7 +1,7 @@
 """Threads of our own for plain roles and taps: daemons, so that none keeps a process alive.
 
 anyio's worker threads are waited for at the end of the process; a plain function that never returns would
-hold it for ever. Here a cancelled caller leaves the thread behind at once, and so does the end of the process.
+hold it for ever. Here a cancelled caller leaves the thread behind at once; the end of the process does too.
 
 A thread cannot be stopped. One that was left behind runs on until its function returns; its context and its
 calls to the loop go on working, what they mean then is for the callee to judge (`turn.emit_sync` refuses).

@@ -38,35 +38,22 @@ _decode = msgspec.json.decode
 class RoleTurn:
     """One attempt of one node (implements ``roles.Turn``)."""
 
-    __slots__ = (
-        "_engine",
-        "_inputs",
-        "_parameters",
-        "_pending",
-        "_state",
-        "_unread",
-        "answered",
-        "attempt",
-        "branch",
-        "deadline",
-        "notes",
-        "scope",
-    )
+    #: what most turns never need stands here and costs nothing until it is set
+    _inputs: Inputs | None = None
+    _parameters: dict[str, Any] | None = None
+    _pending: writes.Pending | None = None
+    _unread: list[str] | None = None
+    #: operator's notes rendered into the instruction, as (time, text)
+    notes: Sequence[tuple[str, str]] = ()
+    answered: Event | None = None
+    branch: Any = None
+    deadline: float | None = None
 
     def __init__(self, engine: Engine, state: NodeState, attempt: int) -> None:
         """Made by a worker when the attempt starts."""
         self._engine = engine
         self._state = state
         self.attempt = attempt
-        self._inputs: Inputs | None = None
-        self._parameters: dict[str, Any] | None = None
-        self._pending: writes.Pending | None = None
-        self._unread: list[str] | None = None
-        #: operator's notes rendered into the instruction
-        self.notes: Sequence[tuple[str, str]] = ()
-        self.answered: Event | None = None
-        self.branch: Any = None
-        self.deadline: float | None = None
 
     def __repr__(self) -> str:
         """Which node and attempt."""

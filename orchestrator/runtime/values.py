@@ -89,12 +89,16 @@ def encode(plain: object, name: str = "value") -> bytes:
 
 
 def dump(emission: Emission) -> bytes:
-    """An emission's JSON.
+    """An emission's JSON: the fields that differ from their defaults, so that equal ones are equal bytes.
 
     Raises:
         NotExactError: a free field (parameters, inputs, context) holds what JSON cannot.
     """
-    return encode(_Walk([]).walk(_model_data(emission, "emission"), emission.emission_kind, 0))
+    try:
+        data = emission.__pydantic_serializer__.to_python(emission, mode="json", exclude_defaults=True)
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise NotExactError(emission.emission_kind, f"has no JSON form: {error}") from None
+    return encode(_Walk([]).walk(data, emission.emission_kind, 0))
 
 
 def _model_data(model: BaseModel, path: str) -> Any:  # noqa: ANN401 (JSON data)
@@ -137,7 +141,8 @@ class _Walk:
         for key, item in value.items():
             if type(key) is not str:
                 raise NotExactError(path, f"has the key {key!r} of type {type(key).__name__}")
-            out[key] = self.walk(item, f"{path}.{key}", depth + 1)
+            # most items are plain: no call, and no path is made for them
+            out[key] = item if type(item) in _SCALARS else self.walk(item, f"{path}.{key}", depth + 1)
         return out
 
     def _instance(self, value: Any, path: str, depth: int) -> Any:  # noqa: ANN401

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Coroutine
-from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from anyio import CancelScope, Event
@@ -82,7 +81,8 @@ class Workers:
                     node, attempt = starts.popleft()
                     if starts:
                         self.summon()
-                    if not await self._attempt(node, attempt, scope):
+                    again = self._attempt(node, attempt, scope)
+                    if again is not True and (again is False or not await again):
                         return
                     if engine.published >= self._busy_until:
                         self._busy_until = engine.published + _YIELD_EVERY
@@ -95,37 +95,48 @@ class Workers:
                     if not event.is_set() and event in self._idle:
                         self._idle.remove(event)
 
-    async def _attempt(self, node: NodeState, attempt: int, scope: CancelScope) -> bool:
-        """Run one attempt; False if the worker must end."""
+    def _attempt(self, node: NodeState, attempt: int, scope: CancelScope) -> bool | Coroutine[Any, Any, bool]:
+        """Run one attempt: at once if its body never suspends, else as the coroutine that is returned.
+
+        Either way the outcome says whether the worker may go on.
+        """
         engine = self._engine
         if node.attempt != attempt or node.status is not Status.RUNNING:
             engine.settle(AttemptStopped(node.op.name, attempt, "never_started"), ())
             return True
         turn = RoleTurn(engine, node, attempt)
+        if node.op.timeout is not None or engine.needs_preparation(node):
+            return self._guarded(node, turn, scope, None)
+        try:
+            first = start(engine.body_of(node)(turn), engine.context.copy())
+        except Exception as error:  # noqa: BLE001 (no body could be made: the node's failure, by name)
+            return self._settle(node, turn, Raised(error), scope)
+        if type(first) is Suspended:
+            return self._guarded(node, turn, scope, first)
+        return self._settle(node, turn, first, scope)  # type: ignore[arg-type]
+
+    async def _guarded(
+        self, node: NodeState, turn: RoleTurn, scope: CancelScope, suspended: Suspended | None
+    ) -> bool:
+        """Run an attempt that awaits something; whatever happens to the worker, it is settled."""
+        engine = self._engine
         settled = False
         try:
-            if engine.needs_preparation(node) and not await engine.prepare(node, turn):
+            if suspended is None and engine.needs_preparation(node) and not await engine.prepare(node, turn):
                 settled = True
                 return not scope.cancel_called
-            context = engine.context.copy()
-            coro = engine.body_of(node)(turn)
-            if node.op.timeout is None:
-                outcome: Outcome | Suspended = start(coro, context)
-                if type(outcome) is Suspended:
-                    outcome = await self._resumed(outcome, turn, scope)
-                timed_out = False
+            if suspended is not None:
+                outcome, timed_out = await self._resumed(suspended, turn, scope), False
             else:
-                outcome, timed_out = await self._limited(node, coro, context, turn)
+                outcome, timed_out = await self._limited(node, turn, scope)
             settled = True
-            return self._settle(node, turn, outcome, scope, timed_out=timed_out)  # type: ignore[arg-type]
+            return self._settle(node, turn, outcome, scope, timed_out=timed_out)
         except Halted:
             settled = True
             return False
         except Exception as error:  # noqa: BLE001 (preparing failed: the node's failure, by name)
             settled = True
-            command, values = failed(engine, node, turn, error)
-            engine.settle(command, values)
-            return True
+            return self._settle(node, turn, Raised(error), scope)
         finally:
             if not settled:
                 self._lost(node, turn)
@@ -139,21 +150,28 @@ class Workers:
         finally:
             del self.active[name]
 
-    async def _limited(
-        self, node: NodeState, coro: Coroutine[Any, Any, Any], context: Context, turn: RoleTurn
-    ) -> tuple[Outcome, bool]:
-        """Run a body under its own scope with a deadline."""
+    async def _limited(self, node: NodeState, turn: RoleTurn, worker: CancelScope) -> tuple[Outcome, bool]:
+        """Run a body from its start, under a scope of its own where the node has a timeout.
+
+        Returns:
+            The outcome, and whether the timeout is what ended it.
+        """
         engine = self._engine
-        deadline = engine.now() + (node.op.timeout or 0.0)
-        turn.deadline = deadline
-        with CancelScope(deadline=deadline) as scope:
+        timeout = node.op.timeout
+        coro, context = engine.body_of(node)(turn), engine.context.copy()
+        if timeout is None:
+            first = start(coro, context)
+            return (await self._resumed(first, turn, worker) if isinstance(first, Suspended) else first), False
+        turn.deadline = engine.now() + timeout
+        with CancelScope(deadline=turn.deadline) as scope:
             first = start(coro, context)
             outcome = await self._resumed(first, turn, scope) if isinstance(first, Suspended) else first
         return outcome, isinstance(outcome, Cancelled) and node.status is Status.RUNNING
 
     def _settle(
-        self, node: NodeState, turn: RoleTurn, outcome: Outcome, scope: CancelScope, *, timed_out: bool
+        self, node: NodeState, turn: RoleTurn, outcome: Outcome, scope: CancelScope, *, timed_out: bool = False
     ) -> bool:
+        """Settle an attempt by its outcome; False if the worker must end."""
         engine = self._engine
         if type(outcome) is Returned:
             command, values = returned(engine, node, turn, outcome.value)
