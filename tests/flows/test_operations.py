@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import msgspec
-import pydantic
 import pytest
 
 from emissions import Finding, SpawnRequest, Verdict
@@ -14,7 +13,7 @@ from orchestrator.errors import OperationError
 from orchestrator.flows.builder import OperationGraphBuilder
 from orchestrator.flows.conditions import EdgeCondition
 from orchestrator.flows.operations import create_operation
-from roles import Role, role
+from roles import role
 
 
 @role(emits=(Finding, SpawnRequest))
@@ -27,14 +26,9 @@ def critic(turn):
     return {}
 
 
-WRITER = Role(name="writer", body="You write.", models=("cheap", "dear"))
-
-
 class Always(EdgeCondition):
     def apply(self, result, context):
         return True
-
-
 
 
 def parameters(graph, name):
@@ -49,8 +43,7 @@ def test_an_operation_made_without_a_builder():
     """create_operation is complete, and the builder takes what it made."""
     made = create_operation(
         scout, {"a": 1, "b": 2}, node_id="x", deadline="2h", emits=["Finding"], writes="k", models=("m",),
-        renders=True,
-        instruction="${args.a}", branch="b", stop_on_failure=True, description="d",
+        renders=True, instruction="${args.a}", branch="b", stop_on_failure=True, description="d",
     )  # fmt: skip
     assert isinstance(made, Operation)
     assert (made.deadline, made.emits, made.writes, made.renders, made.role) == (
