@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from emissions import EMISSIONS as EMISSIONS
     from emissions import Accepted as Accepted
     from emissions import AnalysisResult as AnalysisResult
     from emissions import ArtifactProduced as ArtifactProduced
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from emissions import DesignSpec as DesignSpec
     from emissions import Diagnosis as Diagnosis
     from emissions import Document as Document
-    from emissions import EMISSIONS as EMISSIONS
     from emissions import Emission as Emission
     from emissions import EscalationRequest as EscalationRequest
     from emissions import ExecutionPlan as ExecutionPlan
@@ -331,7 +331,7 @@ for _package in ("emissions", "roles"):
     _verify_own(_package)
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever the name is)
+def __getattr__(name: str) -> Any:
     """Load a public name on first use (PEP 562)."""
     home = _HOMES.get(name)
     if home is None:

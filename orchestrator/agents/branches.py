@@ -48,7 +48,7 @@ class Branch:
         """Start from these messages instead."""
         self.messages[:] = messages
 
-    def say(self, role: str, content: Any, node: str | None = None) -> Message:  # noqa: ANN401 (text or JSON)
+    def say(self, role: str, content: Any, node: str | None = None) -> Message:
         """Add a message."""
         message = Message(role, content, node)
         self.messages.append(message)

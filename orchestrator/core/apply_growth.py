@@ -126,9 +126,7 @@ def _written(state: RunState, fact: f.ContextWritten, frame: Frame) -> None:
     value = frame.values[fact.value]
     if node.writes is None:
         node.writes = {}
-    node.writes[fact.key] = Write(
-        fact.node, fact.key, value, fact.leaves, fact.replace, prior, generation
-    )
+    node.writes[fact.key] = Write(fact.node, fact.key, value, fact.leaves, fact.replace, prior, generation)
     state.written[fact.key] = None
 
 

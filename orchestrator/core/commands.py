@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Union
-
 import msgspec
 
 from orchestrator.core.facts import Failure
@@ -19,8 +17,8 @@ __all__ = [
     "Command",
     "Drain",
     "Elapsed",
-    "Emit",
     "EmissionIn",
+    "Emit",
     "Finish",
     "Inject",
     "Known",
@@ -290,5 +288,3 @@ COMMANDS: tuple[type[Command], ...] = (
     Memoise,
     BranchMade,
 )
-
-AnyCommand = Union[COMMANDS]  # type: ignore[valid-type]  # noqa: UP007 (the union is built from the table)

@@ -72,7 +72,7 @@ def view_after(state: RunState, node: NodeState) -> View:
     view = view_of(state, node)
     if not node.writes:
         return view
-    return {**view, **{key: (node.name,) for key in node.writes}}
+    return {**view, **dict.fromkeys(node.writes, (node.name,))}
 
 
 def view_at_end(state: RunState) -> View:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from emissions import Accepted, Refused
 from orchestrator.core import commands as c
 from orchestrator.core.closing import stop_run, suspend_run
 from orchestrator.core.decisions import Decision
@@ -27,7 +28,6 @@ from orchestrator.core.proposals import carry_out
 from orchestrator.core.refusing import refuse, refuse_growth
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import TERMINAL, RunReason, Status
-from emissions import Accepted, Refused
 
 __all__ = [
     "answer",
@@ -49,9 +49,7 @@ __all__ = [
 ]
 
 #: A budget that can be raised, and the field's type in words for the refusal.
-_RAISABLE = frozenset(
-    {"spawns", "depth", "escalations", "concurrency", "tokens", "cost_usd", "wall_clock"}
-)
+_RAISABLE = frozenset({"spawns", "depth", "escalations", "concurrency", "tokens", "cost_usd", "wall_clock"})
 
 
 def emit(decision: Decision, command: c.Emit) -> None:

@@ -26,9 +26,7 @@ def request_escalation(
     request = read_escalation(payload)
     route = request.effective_route
     if route != "higher_tier":
-        decision.fact(
-            NodeNotified(node.op.name, node.attempt, route, request.reason, request.urgency)
-        )
+        decision.fact(NodeNotified(node.op.name, node.attempt, route, request.reason, request.urgency))
         return Accepted()
     if node.escalation is not None:
         # a second reason for a move that is under way goes with it
@@ -60,10 +58,14 @@ def escalate(decision: Decision, node: NodeState, value: int | None) -> None:
     notice = _notice(node, reasons, asked.context)
     child = msgspec.structs.replace(operation, instruction=f"{notice}\n\n{operation.instruction}".rstrip())
     decision.fact(
-        NodeAdded(child, (edge,), name, node.children + 1, node.depth, node.origin, splice=True, counted=False)
+        NodeAdded(
+            child, (edge,), name, node.children + 1, node.depth, node.origin, splice=True, counted=False
+        )
     )
     decision.fact(
-        NodeEscalated(name, node.attempt, child.name, reasons, asked.urgency, "higher_tier", child.tier, value)
+        NodeEscalated(
+            name, node.attempt, child.name, reasons, asked.urgency, "higher_tier", child.tier, value
+        )
     )
 
 

@@ -6,7 +6,7 @@ in the record once. ``kind`` is the word that taps, journals and pictures use.
 
 from __future__ import annotations
 
-from typing import ClassVar, Union
+from typing import ClassVar
 
 import msgspec
 
@@ -539,5 +539,3 @@ FACTS: tuple[type[Fact], ...] = (
     UsageRecorded,
     StepMemoised,
 )
-
-AnyFact = Union[FACTS]  # type: ignore[valid-type]  # noqa: UP007 (the union is built from the table)

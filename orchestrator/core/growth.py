@@ -51,9 +51,7 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     fault: tuple[str, str] | None = None
 
 
-def spawn(
-    decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes
-) -> Accepted | Refused:
+def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> Accepted | Refused:
     """Judge a SpawnRequest of a running node."""
     request = read_spawn(payload)
     state = decision.state
@@ -87,9 +85,7 @@ def spawn(
     return admit(decision, child)
 
 
-def assign(
-    decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes
-) -> Accepted | Refused:
+def assign(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> Accepted | Refused:
     """A TaskAssignment of a running node is a SpawnRequest that names its node."""
     task = read_assignment(payload)
     state = decision.state
@@ -139,9 +135,7 @@ def admit(decision: Decision, child: Child) -> Accepted | Refused:
     fault = child.fault or _faults(state, child)
     if fault is not None:
         reason, detail = fault
-        return refuse_growth(
-            decision, child.emitter, reason, detail, assignee=child.assignee, key=child.key
-        )
+        return refuse_growth(decision, child.emitter, reason, detail, assignee=child.assignee, key=child.key)
     emitter = child.emitter
     operation = _operation(state, child)
     number = (state.injected if emitter is None else emitter.children) + 1
@@ -157,9 +151,7 @@ def admit(decision: Decision, child: Child) -> Accepted | Refused:
         )
     )
     shown = child.instruction[:_SHOWN]
-    decision.fact(
-        NodeSpawned(operation.name, parent, child.assignee, child.independent, shown, child.reason)
-    )
+    decision.fact(NodeSpawned(operation.name, parent, child.assignee, child.independent, shown, child.reason))
     node = state.nodes[operation.name]
     if node.pending == 0:
         decision.due(node)

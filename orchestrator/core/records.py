@@ -8,20 +8,29 @@ that a fan of 10,000 nodes is not 10,000 objects on disk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 import msgspec
 
-from orchestrator.core.commands import COMMANDS
+from orchestrator.core.commands import COMMANDS, Command
 from orchestrator.core.facts import FACTS, Fact, NodeReady
 
 __all__ = ["Record", "decode_record", "encode_record"]
 
 
-class NodesReady(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=True):
+class NodesReady(Fact, frozen=True):
     """Several NodeReady facts in a row, none of which handles a failure."""
 
     nodes: tuple[str, ...]
+
+
+if TYPE_CHECKING:
+    _AnyCommand = Command
+    _AnyFact = Fact
+else:
+    # the closed unions by which a decoder knows every kind; built from the tables
+    _AnyCommand = Union[COMMANDS]
+    _AnyFact = Union[(*FACTS, NodesReady)]
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -39,8 +48,8 @@ class Record(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     seq: int
     first: int
     at: int
-    command: Union[COMMANDS]  # type: ignore[valid-type]  # noqa: UP007 (built from the table)
-    facts: list[Union[(*FACTS, NodesReady)]]  # type: ignore[valid-type]  # noqa: UP007
+    command: _AnyCommand
+    facts: list[_AnyFact]
     values: list[msgspec.Raw] = []
     cause: int = 0
     wall: int = 0
@@ -56,11 +65,11 @@ _decoder = msgspec.json.Decoder(Record)
 _FOLD_FROM = 4
 
 
-def _folded(facts: Sequence[Fact]) -> list[object]:
-    out: list[object] = []
-    run: list[Fact] = []
+def _folded(facts: Sequence[Fact]) -> list[Fact]:
+    out: list[Fact] = []
+    run: list[NodeReady] = []
     for fact in facts:
-        if type(fact) is NodeReady and not fact.handles:
+        if isinstance(fact, NodeReady) and not fact.handles:
             run.append(fact)
             continue
         _flush(run, out)
@@ -69,11 +78,11 @@ def _folded(facts: Sequence[Fact]) -> list[object]:
     return out
 
 
-def _flush(run: list[Fact], out: list[object]) -> None:
+def _flush(run: list[NodeReady], out: list[Fact]) -> None:
     if len(run) < _FOLD_FROM:
         out.extend(run)
     else:
-        out.append(NodesReady(tuple(fact.node for fact in run)))  # type: ignore[attr-defined]
+        out.append(NodesReady(tuple(fact.node for fact in run)))
     run.clear()
 
 
@@ -93,7 +102,7 @@ def decode_record(data: bytes) -> Record:
     record = _decoder.decode(data)
     facts: list[Fact] = []
     for fact in record.facts:
-        if type(fact) is NodesReady:
+        if isinstance(fact, NodesReady):
             facts.extend(NodeReady(name) for name in fact.nodes)
         else:
             facts.append(fact)

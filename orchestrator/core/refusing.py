@@ -24,9 +24,7 @@ class _Asked(msgspec.Struct, frozen=True):
     assignee: str | None = None
 
 
-def refuse(
-    decision: Decision, node: NodeState, emission: EmissionIn, reason: str, detail: str
-) -> Refused:
+def refuse(decision: Decision, node: NodeState, emission: EmissionIn, reason: str, detail: str) -> Refused:
     """Refuse an emission; nothing else changes."""
     if emission.kind in _GROWTH and emission.payload is not None:
         assignee = msgspec.json.decode(decision.values[emission.payload], type=_Asked).assignee
@@ -36,7 +34,7 @@ def refuse(
     return Refused(reason, detail)
 
 
-def refuse_growth(  # noqa: PLR0913 (the fields of one fact)
+def refuse_growth(
     decision: Decision,
     node: NodeState | None,
     reason: str,

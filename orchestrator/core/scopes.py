@@ -24,7 +24,7 @@ _decode = msgspec.json.decode
 class Lazy(Mapping[str, object]):
     """A read-only mapping whose values are made when they are looked up, once."""
 
-    __slots__ = ("_make", "_made", "_names")
+    __slots__ = ("_made", "_make", "_names")
 
     def __init__(self, names: Mapping[str, None] | dict[str, None], make: Callable[[str], object]) -> None:
         """``make(name)`` is called for names of ``names`` only."""

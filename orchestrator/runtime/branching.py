@@ -47,7 +47,9 @@ class Branches:
         if operation.branch is not None:
             branch = self._owned.get(operation.branch)
             if branch is None:
-                message = f"{operation.name} names branch {operation.branch!r}, which the session does not have"
+                message = (
+                    f"{operation.name} names branch {operation.branch!r}, which the session does not have"
+                )
                 raise ExecutionError(message)
             return branch, None, False
         source = self._source(state, node)

@@ -16,6 +16,7 @@ from orchestrator.runtime.envelopes import Envelope
 
 __all__ = ["Bus", "Source"]
 
+
 class Source(Protocol):
     """A run, as the bus needs it."""
 
@@ -30,13 +31,13 @@ class Source(Protocol):
 class _Ordered(dict[Any, None]):
     """blinker's receivers in the order in which they were connected."""
 
-    def add(self, item: Any) -> None:  # noqa: ANN401 (blinker's ids)
+    def add(self, item: Any) -> None:
         self[item] = None
 
-    def discard(self, item: Any) -> None:  # noqa: ANN401
+    def discard(self, item: Any) -> None:
         self.pop(item, None)
 
-    def remove(self, item: Any) -> None:  # noqa: ANN401
+    def remove(self, item: Any) -> None:
         del self[item]
 
 

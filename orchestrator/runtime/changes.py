@@ -113,5 +113,7 @@ def _proposal(change: object, values: list[bytes], who: str) -> Proposal:
         values.append(raw)
         leaves = leaves_of(plain)
         return Proposal("write", write=WriteIn(change.key, len(values) - 1, leaves, change.replace))
-    message = f"{who} returned {type(change).__name__}; give Inject, Veto, Write, Steer, a list of them or None"
+    message = (
+        f"{who} returned {type(change).__name__}; give Inject, Veto, Write, Steer, a list of them or None"
+    )
     raise OperationError(message)

@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 from anyio import CancelScope, Event, create_task_group, get_cancelled_exc_class
 from anyio.abc import TaskGroup
-from anyio.lowlevel import current_token
 
 from emissions import Emission, Receipt, Refused, stamp
 from orchestrator.core import effects as e
@@ -24,6 +23,7 @@ from orchestrator.core.commands import (
     Command,
     Elapsed,
     Emit,
+    Finish,
     Inject,
     Proposal,
     Start,
@@ -37,11 +37,12 @@ from orchestrator.journal import Journal
 from orchestrator.runtime.branching import Branches, takes_branch
 from orchestrator.runtime.bus import Bus
 from orchestrator.runtime.clocks import utc_now
+from orchestrator.runtime.drive import Raised, Returned
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.kernel import Halted, Kernel
 from orchestrator.runtime.outcomes import incoming
 from orchestrator.runtime.planning import Body, Prepared
-from orchestrator.runtime.threads import run_in_thread
+from orchestrator.runtime.threads import loop_token, run_in_thread
 from orchestrator.runtime.timers import Timers
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.workers import Workers
@@ -78,7 +79,7 @@ class Wiring:
         "waits_for_answers",
     )
 
-    def __init__(  # noqa: PLR0913 (keyword-only wiring)
+    def __init__(
         self,
         *,
         journal: Journal,
@@ -121,9 +122,7 @@ class Engine:
         self.returns = prepared.returns
         self.predicates = prepared.predicates
         #: no hook of any kind looks at a node that settles: the common, short way
-        self.plain = (
-            self.on_settle is None and not self.predicates and not self.returns
-        ) and not any(
+        self.plain = (self.on_settle is None and not self.predicates and not self.returns) and not any(
             operation.writes or operation.returns for operation in prepared.plan.operations
         )
         self.planned = frozenset(operation.name for operation in prepared.plan.operations)
@@ -152,7 +151,7 @@ class Engine:
 
     async def run(self) -> None:
         """Drive the run until it has ended, is suspended or has halted; leaves no task behind."""
-        self.token = current_token()
+        self.token = loop_token()
         self.finished = Event()
         try:
             async with create_task_group() as group:
@@ -210,8 +209,10 @@ class Engine:
 
     def cancelled_from_outside(self) -> bool:
         """True if the driving task is being cancelled, rather than one attempt."""
-        return self._group is None or self._group.cancel_scope.cancel_called or (
-            anyio.current_effective_deadline() == -float("inf")
+        return (
+            self._group is None
+            or self._group.cancel_scope.cancel_called
+            or (anyio.current_effective_deadline() == -float("inf"))
         )
 
     # --- commands ------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ class Engine:
             self.kernel.journal.flush()
         return receipts[-1] if receipts else Refused("not_running", "nothing was decided")
 
-    def emit(self, node: NodeState, attempt: int, emission: Emission) -> Receipt:
+    def emit(self, node: NodeState, attempt: int, emission: object) -> Receipt:
         """A running node's emission; the receipt is given out by the caller when it is durable."""
         if not isinstance(emission, Emission):
             message = f"turn.emit takes an emission, not {type(emission).__name__}"
@@ -278,6 +279,8 @@ class Engine:
         if node.status is Status.RUNNING:
             self.abort("the task that drives the run was cancelled")
         detail = f"it went on for {self.grace} s after it was told to stop" if ignored else ""
+        if self.on_thread(node):
+            ignored, detail = True, "its thread goes on until the function returns; what it gives is dropped"
         self.tell(AttemptStopped(node.op.name, attempt, "ignored" if ignored else "stopped", detail))
 
     def inject(self, proposal: Proposal) -> Receipt:
@@ -318,7 +321,24 @@ class Engine:
             body = prepared.bodies[operation.role]
         else:
             body = prepared.verbs[operation.verb]
-        return body.fn if body.is_async else _threaded(body)
+        return body.fn if body.is_async else self._threaded(body)
+
+    def on_thread(self, node: NodeState) -> bool:
+        """True if the node's body is a plain function, which cannot be stopped."""
+        role = node.op.role
+        return role is not None and not self.prepared.bodies[role].is_async
+
+    def _threaded(self, body: Body) -> Callable[[RoleTurn], Coroutine[Any, Any, Any]]:
+        """A plain function as a coroutine: it runs on a thread of ours and is left behind when cancelled."""
+
+        async def call(turn: RoleTurn) -> Any:
+            def late(outcome: Returned | Raised) -> None:
+                word = "completed" if isinstance(outcome, Returned) else "failed"
+                self.tell(Finish(turn.node, turn.attempt, word))
+
+            return await run_in_thread(lambda: body.fn(turn), copy_context(), late=late)
+
+        return call
 
     def role_of(self, node: NodeState) -> Role | None:
         """A node's role."""
@@ -451,12 +471,3 @@ class Engine:
         if self.kernel.fault is not None:
             return RunReason.NEEDS_RECOVERY
         return self.state.ended or self.state.suspended
-
-
-def _threaded(body: Body) -> Callable[[RoleTurn], Coroutine[Any, Any, Any]]:
-    """A plain function as a coroutine: it runs on a thread of ours and is left behind when cancelled."""
-
-    async def call(turn: RoleTurn) -> Any:  # noqa: ANN401 (whatever the role returns)
-        return await run_in_thread(lambda: body.fn(turn), copy_context())
-
-    return call

@@ -36,7 +36,7 @@ class Envelope:
 
     v = VERSION
 
-    def __init__(  # noqa: PLR0913 (the fields of the envelope)
+    def __init__(
         self,
         run: str,
         seq: int | None,
@@ -84,7 +84,7 @@ class FactEnvelope(Envelope):
         self._role_of = role_of
 
     @property
-    def seq(self) -> int:  # type: ignore[override]
+    def seq(self) -> int | None:  # type: ignore[override]
         """Number of the fact."""
         return self._record.first + self._number
 

@@ -175,5 +175,3 @@ def _bug(command: Command, error: Exception) -> InternalError:
     bug = InternalError(f"{type(command).__name__} could not be decided: {type(error).__name__}: {error}")
     bug.__cause__ = error
     return bug
-
-

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from pydantic import TypeAdapter, ValidationError
 
-from emissions import EMISSIONS, Emission, EscalationRequest, Malformed, Verdict, emission_stamp, parse_text, stamp
+from emissions import (
+    EMISSIONS,
+    Emission,
+    EscalationRequest,
+    Malformed,
+    Verdict,
+    emission_stamp,
+    parse_text,
+    stamp,
+)
 from orchestrator.core.commands import EmissionIn, Finish, Proposal
 from orchestrator.core.context import view_of
 from orchestrator.core.facts import Failure
@@ -44,10 +53,9 @@ def returned(engine: Engine, node: NodeState, turn: RoleTurn, value: object) -> 
             return Finish(node.op.name, turn.attempt, value=0), _NULL
         raw, found, plain = settle(value)
         values = [raw]
-        if not found and engine.plain and node.op.gate is None and turn.pending_writes is None:
-            kind = type(plain)
-            if kind is not str and (kind is not dict or ("context" not in plain and "text" not in plain)):
-                return Finish(node.op.name, turn.attempt, value=0), values
+        simple = engine.plain and node.op.gate is None and turn.pending_writes is None
+        if simple and not found and not _speaks(plain):
+            return Finish(node.op.name, turn.attempt, value=0), values
         return _whole(engine, node, turn, value, _Settled(plain, found, values))
     except Exception as error:  # noqa: BLE001 (whatever a returned object does fails its node)
         if inspect.iscoroutine(value):
@@ -56,6 +64,13 @@ def returned(engine: Engine, node: NodeState, turn: RoleTurn, value: object) -> 
 
 
 _NULL = [b"null"]
+
+
+def _speaks(plain: object) -> bool:
+    """True if a value may hold more than data: text with blocks, or a ``context`` mapping."""
+    if isinstance(plain, dict):
+        return "context" in plain or "text" in plain
+    return isinstance(plain, str) and _FENCE in plain
 
 
 class _Settled(msgspec.Struct):
@@ -97,7 +112,7 @@ def _decoder(raw: bytes) -> Callable[[], Any]:
     return lambda: msgspec.json.decode(raw)
 
 
-def _checked(engine: Engine, node: NodeState, settled: _Settled) -> Any:  # noqa: ANN401 (JSON data)
+def _checked(engine: Engine, node: NodeState, settled: _Settled) -> Any:
     """The value against the shape that the node declared."""
     if node.op.returns is not None:
         fault = shape_fault(msgspec.json.decode(node.op.returns), settled.plain)
@@ -195,7 +210,7 @@ def _only_escalation(value: object) -> bool:
 # --- gates, edges, on_settle -------------------------------------------------------------------
 
 
-def _gate_value(node: NodeState, plain: Any, found: list[Found]) -> tuple[Any, str | None]:  # noqa: ANN401
+def _gate_value(node: NodeState, plain: Any, found: list[Found]) -> tuple[Any, str | None]:
     """A gate's value carries ``gate_verdict`` where its verdict refuses (kernel.md 6)."""
     gate = node.op.gate
     top_level = plain.get(GATE_VERDICT) if isinstance(plain, dict) else None
@@ -227,7 +242,7 @@ def _judge(engine: Engine, index: int, result: object, context: Mapping[str, Any
     condition = engine.predicates[index]
     shown = f"({type(condition).__name__})"
     try:
-        given = condition.apply(result, dict(context))
+        given: object = condition.apply(result, dict(context))
     except Exception as error:  # noqa: BLE001 (the author's code: its error fails the target)
         return f"{shown} raised {type(error).__name__}: {error}"
     if given is True or given is False:

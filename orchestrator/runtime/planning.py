@@ -85,7 +85,7 @@ def resolved_concurrency(limit: int | None) -> int:
     return limit
 
 
-def prepare(  # noqa: PLR0913 (the parts of a run, keyword-only)
+def prepare(
     graph: Graph,
     *,
     roles: Catalogue,
@@ -176,13 +176,17 @@ def _operation(
     branches: Mapping[str, Branch],
     graph: Graph,
 ) -> Operation:
-    if operation.branch is not None and operation.branch not in branches and (
-        operation.branch not in graph.branches
+    if (
+        operation.branch is not None
+        and operation.branch not in branches
+        and (operation.branch not in graph.branches)
     ):
         message = f"{operation.name} names branch {operation.branch!r}, which the session does not have"
         raise OperationError(message)
     if operation.gate is not None and operation.gate.refusals:
-        message = f"{operation.name}: refusal loops (refusals={operation.gate.refusals}) are not run yet; use 0"
+        message = (
+            f"{operation.name}: refusal loops (refusals={operation.gate.refusals}) are not run yet; use 0"
+        )
         raise OperationError(message)
     if operation.role is not None:
         return _with_role(operation, _role(operation, roles))
@@ -211,7 +215,9 @@ def _role(operation: Operation, roles: Mapping[str, Role]) -> Role:
         )
         raise OperationError(message)
     if operation.gate is not None and Verdict not in role.emits:
-        message = f"{operation.name} is a gate, but role {role.name!r} does not declare Verdict; add it to emits="
+        message = (
+            f"{operation.name} is a gate, but role {role.name!r} does not declare Verdict; add it to emits="
+        )
         raise GraphError(message)
     return role
 
@@ -233,7 +239,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(sorted(known)) or 'none'}"
 
 
-def _reducers(given: Mapping[str, str | Reducer]) -> tuple[dict[str, str], dict[str, Reducer]]:
+def _reducers(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Reducer]]:
     named: dict[str, str] = {}
     custom: dict[str, Reducer] = {}
     for key, reducer in given.items():
@@ -292,7 +298,7 @@ def _known(known: Mapping[str, Any], graph: Graph) -> tuple[tuple[Known, ...], t
     return tuple(outcomes), tuple(values)
 
 
-def _known_result(name: str, given: Any, values: list[bytes]) -> Known:  # noqa: ANN401 (a NodeResult)
+def _known_result(name: str, given: Any, values: list[bytes]) -> Known:
     if given.status not in TERMINAL:
         message = f"known[{name!r}] is {given.status}; only a settled node can be known"
         raise OperationError(message)

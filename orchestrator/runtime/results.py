@@ -93,7 +93,7 @@ class NodeResult:
     raw: bytes | None = field(default=None, repr=False)
 
     @property
-    def value(self) -> Any:  # noqa: ANN401 (JSON data)
+    def value(self) -> Any:
         """What the node gave, a copy for each reader; None if it has no value."""
         return None if self.raw is None else _decode(self.raw)
 
@@ -357,9 +357,7 @@ def run_result(
 
 def _spawned(state: RunState) -> tuple[str, ...]:
     planned = {operation.name for operation in state.plan.operations}
-    return tuple(
-        name for name, node in state.nodes.items() if name not in planned and node.rungs == 0
-    )
+    return tuple(name for name, node in state.nodes.items() if name not in planned and node.rungs == 0)
 
 
 def _dropped(state: RunState) -> tuple[DroppedSpawn, ...]:
@@ -399,4 +397,3 @@ def _next(state: RunState, reason: RunReason) -> str:
         RunReason.STUCK: f"callboard cancel {run}",
     }
     return "" if reason is RunReason.COMPLETED else commands.get(reason, f"callboard resume {run}")
-

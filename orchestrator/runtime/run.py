@@ -131,7 +131,9 @@ class Run:
         """Say something to a node, or to the next one that starts."""
         return self._ask(Steer(text, utc_now(), node))
 
-    def answer(self, node: str, value: Any, *, key: str | None = None, by: str = "", because: str = "") -> Receipt:  # noqa: ANN401 (JSON data)
+    def answer(
+        self, node: str, value: Any, *, key: str | None = None, by: str = "", because: str = ""
+    ) -> Receipt:
         """Answer a node's question, or decide an undecided gate by a verdict (``key`` None).
 
         Args:
@@ -151,7 +153,7 @@ class Run:
         """Raise a named budget; a lower or equal limit is refused."""
         return self._ask(RaiseBudget(name, limit))
 
-    def inject(  # noqa: PLR0913 (the public signature)
+    def inject(
         self,
         what: Role | str,
         *,
@@ -174,19 +176,15 @@ class Run:
         Returns:
             Accepted with the node's name, or Refused with the reason; nothing is raised.
         """
-        change = changes.Inject(
-            what, node_id, instruction, parameters, after, before, independent, key
-        )
+        change = changes.Inject(what, node_id, instruction, parameters, after, before, independent, key)
         proposal = change.proposal()
         return self._call(self._engine.inject, proposal)
 
-    def _ask(self, command: Any, values: Sequence[bytes] = ()) -> Receipt:  # noqa: ANN401 (a command)
+    def _ask(self, command: Any, values: Sequence[bytes] = ()) -> Receipt:
         return self._call(self._engine.ask, command, values)
 
-    def _call(self, fn: Any, *args: Any) -> Receipt:  # noqa: ANN401 (a method of the engine)
+    def _call(self, fn: Any, *args: Any) -> Receipt:
         if self._over.is_set() or self._engine.finished is None:
             return Refused("not_running", f"run {self.id} is {self._engine.reason or 'not started'}")
         receipt: Receipt = call_on_loop(self._engine.token, fn, *args)
         return receipt
-
-

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import anyio
-import anyio.lowlevel
 import msgspec
 from anyio import CancelScope, Event
 from anyio.abc import TaskGroup
@@ -23,8 +22,8 @@ from orchestrator.core.spec import Budget
 from orchestrator.errors import ExecutionError, OperationError
 from orchestrator.journal import Journal, MemoryJournal
 from orchestrator.runtime import taps
-from orchestrator.runtime.bus import Bus
 from orchestrator.runtime.branching import DEFAULT_BRANCH, Branches
+from orchestrator.runtime.bus import Bus
 from orchestrator.runtime.engine import DEFAULT_GRACE, Engine, Wiring
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.planning import prepare
@@ -32,7 +31,7 @@ from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.sources import Runnable, bound_of
 from orchestrator.runtime.streams import SettlementStream
-from orchestrator.runtime.threads import say_on_loop
+from orchestrator.runtime.threads import loop_token, say_on_loop
 from roles import Catalogue, Role
 
 __all__ = ["Session", "run_sync"]
@@ -55,7 +54,7 @@ class Session:
         OperationError: an argument does not fit.
     """
 
-    def __init__(  # noqa: PLR0913 (the public signature)
+    def __init__(
         self,
         roles: Iterable[Role] = (),
         *,
@@ -69,10 +68,7 @@ class Session:
         self.roles = Catalogue(roles, origin="Session(roles=)")
         self.branches: dict[str, Branch] = {DEFAULT_BRANCH: Branch(DEFAULT_BRANCH)}
         self.bus = Bus()
-        self._journal = journal or MemoryJournal
-        if not callable(self._journal):
-            message = f"journal is {journal!r}; this version keeps journals in memory: give None or a factory"
-            raise OperationError(message)
+        self._journal = _journal_factory(journal)
         self._limits = dict(limits or {})
         self._grace, self._seed, self._folder = grace, seed, Path(folder)
         self._clock = clock
@@ -182,7 +178,7 @@ class Session:
 
     # --- running -------------------------------------------------------------------------------
 
-    async def flow(  # noqa: PLR0913 (the public signature)
+    async def flow(
         self,
         what: Runnable,
         *,
@@ -225,7 +221,7 @@ class Session:
             self._forget(run)
         return await run.wait()
 
-    async def start(  # noqa: PLR0913 (the public signature)
+    async def start(
         self,
         what: Runnable,
         *,
@@ -254,7 +250,7 @@ class Session:
         return run
 
     @asynccontextmanager
-    async def flow_stream(self, what: Runnable, **options: Any) -> AsyncIterator[SettlementStream]:  # noqa: ANN401
+    async def flow_stream(self, what: Runnable, **options: Any) -> AsyncIterator[SettlementStream]:
         """Run a graph and yield a stream of FlowEvents, one per settlement, in order.
 
         Leaving early cancels the run and waits for it. Options are those of :meth:`flow`.
@@ -282,7 +278,7 @@ class Session:
     def _forget(self, run: Run) -> None:
         self._runs.pop(run.id, None)
 
-    def _make(  # noqa: PLR0913 (the options of flow and start)
+    def _make(
         self,
         what: Runnable,
         args: Mapping[str, Any] | None,
@@ -336,7 +332,7 @@ class Session:
 
 
 def run_sync(
-    what: Runnable, *, roles: Iterable[Role] = (), backend: str = "asyncio", **options: Any  # noqa: ANN401
+    what: Runnable, *, roles: Iterable[Role] = (), backend: str = "asyncio", **options: Any
 ) -> RunResult:
     """Run a graph from plain code or a notebook, and return what it came to.
 
@@ -370,6 +366,15 @@ def run_sync(
     return outcome[0]
 
 
+def _journal_factory(given: object) -> Callable[[], Journal]:
+    if given is None:
+        return MemoryJournal
+    if callable(given):
+        return given
+    message = f"journal is {given!r}; this version keeps journals in memory: give None or a factory"
+    raise OperationError(message)
+
+
 def _loop_is_running() -> bool:
     try:
         anyio.get_current_task()
@@ -400,7 +405,7 @@ async def _serve(tap: taps.Tap, done: Event) -> None:
 
 
 def _serve_on_thread(tap: taps.Tap, done: Event) -> None:
-    token = anyio.lowlevel.current_token()
+    token = loop_token()
 
     def serve() -> None:
         tap.serve_thread()

@@ -19,7 +19,7 @@ __all__ = ["Runnable", "bound_of"]
 Runnable = Graph | OperationGraphBuilder | Flow | str | PathLike[str]
 
 
-def bound_of(what: Runnable, args: Mapping[str, Any], roles: Catalogue) -> BoundFlow:
+def bound_of(what: object, args: Mapping[str, Any], roles: Catalogue) -> BoundFlow:
     """``what`` with its arguments; the session's roles beside those of a document.
 
     Raises:

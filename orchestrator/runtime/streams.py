@@ -86,7 +86,7 @@ class SettlementStream:
                 if status is not None:
                     yield self._event(fact, record, status, record.first + number)
 
-    def _event(self, fact: Any, record: Record, status: Status, seq: int) -> FlowEvent:  # noqa: ANN401
+    def _event(self, fact: Any, record: Record, status: Status, seq: int) -> FlowEvent:
         node = self._engine.state.nodes[fact.node]
         result: Any = None
         if isinstance(fact, f.NodeFailed):

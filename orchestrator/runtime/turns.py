@@ -160,7 +160,7 @@ class RoleTurn:
         engine = self._engine
         return call_on_loop(engine.token, engine.emit_now, self._state, self.attempt, emission)
 
-    def write(self, key: str, value: Any, *, replace: bool = False) -> None:  # noqa: ANN401 (JSON data)
+    def write(self, key: str, value: Any, *, replace: bool = False) -> None:
         """Write to the shared context when this node completes."""
         _, _, plain = settle(value, key)
         if self._pending is None:
@@ -201,16 +201,16 @@ class RoleTurn:
         decoded: T = _decode(raw)
         return decoded
 
-    async def ask(  # noqa: PLR0913 (the public signature)
+    async def ask(
         self,
         question: str,
         *,
         key: str | None = None,
         choices: Sequence[str] = (),
-        schema: Any = None,  # noqa: ANN401 (a type or a JSON Schema)
+        schema: Any = None,
         expires: float | None = None,
-        default: Any = None,  # noqa: ANN401 (JSON data)
-    ) -> Any:  # noqa: ANN401 (JSON data)
+        default: Any = None,
+    ) -> Any:
         """Ask a person and wait."""
         engine = self._engine
         identity = key or question
@@ -224,13 +224,13 @@ class RoleTurn:
             raise RuntimeError(message)
         return _decode(answer)
 
-    async def _ask(  # noqa: PLR0913 (parts of one question)
+    async def _ask(
         self,
         key: str,
         question: str,
         choices: tuple[str, ...],
-        schema: Any,  # noqa: ANN401
-        default: Any,  # noqa: ANN401
+        schema: Any,
+        default: Any,
         expires: float | None,
     ) -> None:
         engine = self._engine
@@ -247,5 +247,5 @@ class RoleTurn:
         await self.answered.wait()
 
 
-def _schema(schema: Any) -> Any:  # noqa: ANN401 (a type or a JSON Schema)
+def _schema(schema: Any) -> Any:
     return schema if isinstance(schema, Mapping) else TypeAdapter(schema).json_schema()

@@ -19,7 +19,16 @@ from pydantic_core import PydanticSerializationError
 from emissions import Emission
 from orchestrator.errors import ExecutionError
 
-__all__ = ["DEPTH_LIMIT", "EMISSION_DEPTH", "SIZE_LIMIT", "Found", "NotExactError", "dump", "encode", "settle"]
+__all__ = [
+    "DEPTH_LIMIT",
+    "EMISSION_DEPTH",
+    "SIZE_LIMIT",
+    "Found",
+    "NotExactError",
+    "dump",
+    "encode",
+    "settle",
+]
 
 #: A value nested deeper is refused: far below where Python's own recursion would end.
 DEPTH_LIMIT: Final = 100
@@ -101,7 +110,7 @@ def dump(emission: Emission) -> bytes:
     return encode(_Walk([]).walk(data, emission.emission_kind, 0))
 
 
-def _model_data(model: BaseModel, path: str) -> Any:  # noqa: ANN401 (JSON data)
+def _model_data(model: BaseModel, path: str) -> Any:
     try:
         return model.__pydantic_serializer__.to_python(model, mode="json")
     except (PydanticSerializationError, ValueError, RecursionError) as error:
@@ -116,7 +125,7 @@ class _Walk:
     def __init__(self, found: list[Found]) -> None:
         self.found = found
 
-    def walk(self, value: Any, path: str, depth: int) -> Any:  # noqa: ANN401 (any value comes in)
+    def walk(self, value: Any, path: str, depth: int) -> Any:
         kind = type(value)
         if kind in _SCALARS:
             return value
@@ -145,7 +154,7 @@ class _Walk:
             out[key] = item if type(item) in _SCALARS else self.walk(item, f"{path}.{key}", depth + 1)
         return out
 
-    def _instance(self, value: Any, path: str, depth: int) -> Any:  # noqa: ANN401
+    def _instance(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, Emission):
             self.found.append(Found(value, path, depth))
             return self.walk(_model_data(value, path), path, depth + 1)
@@ -176,7 +185,7 @@ class _Walk:
                 self._look(value, path, depth + 1)
 
 
-def _builtin(value: Any, path: str) -> Any:  # noqa: ANN401 (a field's value)
+def _builtin(value: Any, path: str) -> Any:
     """A field's JSON form where msgspec has one for its type (dates, enums, uuids)."""
     if type(value) in _SCALARS or isinstance(value, int | float | dict | list | tuple | BaseModel):
         return value

@@ -34,7 +34,7 @@ class Inputs(Mapping[str, Any]):
         self._nodes = nodes
         self._decoded: dict[str, Any] = {}
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 (JSON data)
+    def __getitem__(self, name: str) -> Any:
         """The value of ``name``; the operation-graph seed's ``name_result`` is read as well."""
         node = self._nodes.get(name)
         if node is None:
@@ -146,7 +146,7 @@ class RunView:
         """Where a node stands."""
         return self._node(node).status.value
 
-    def value(self, node: str) -> Any:  # noqa: ANN401 (JSON data)
+    def value(self, node: str) -> Any:
         """A completed node's value, or None."""
         raw = self._node(node).value
         return None if raw is None else _decode(raw)
@@ -156,7 +156,7 @@ class RunView:
         return tuple(edge.target for edge in self._node(node).outs)
 
     @property
-    def outcome(self) -> Any:  # noqa: ANN401 (JSON data, or a NodeError)
+    def outcome(self) -> Any:
         """In ``on_settle``: the value, or the error, that the node is about to settle with."""
         return None if self._outcome is None else self._outcome()
 

@@ -161,7 +161,9 @@ class Workers:
         coro, context = engine.body_of(node)(turn), engine.context.copy()
         if timeout is None:
             first = start(coro, context)
-            return (await self._resumed(first, turn, worker) if isinstance(first, Suspended) else first), False
+            return (
+                await self._resumed(first, turn, worker) if isinstance(first, Suspended) else first
+            ), False
         turn.deadline = engine.now() + timeout
         with CancelScope(deadline=turn.deadline) as scope:
             first = start(coro, context)
@@ -169,7 +171,13 @@ class Workers:
         return outcome, isinstance(outcome, Cancelled) and node.status is Status.RUNNING
 
     def _settle(
-        self, node: NodeState, turn: RoleTurn, outcome: Outcome, scope: CancelScope, *, timed_out: bool = False
+        self,
+        node: NodeState,
+        turn: RoleTurn,
+        outcome: Outcome,
+        scope: CancelScope,
+        *,
+        timed_out: bool = False,
     ) -> bool:
         """Settle an attempt by its outcome; False if the worker must end."""
         engine = self._engine
