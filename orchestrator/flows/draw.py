@@ -205,30 +205,38 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def _gates(graph: Graph) -> list[str]:
-    """What each verdict does at each gate."""
+def verdict_effects(graph: Graph) -> dict[str, dict[str, str]]:
+    """For every gate what each of the four verdicts does, and (``""``) what none does."""
     below: dict[str, list[str]] = {}
     for edge in graph.edges:
         below.setdefault(edge.source, []).append(edge.target)
+    return {
+        node.name: _effects(node.gate, below.get(node.name, []))
+        for node in graph.operations.values()
+        if node.gate is not None
+    }
+
+
+def _gates(graph: Graph) -> list[str]:
+    """What each verdict does at each gate."""
     lines = []
-    for node in graph.operations.values():
-        if node.gate is not None:
-            lines += ["", f"gate {node.name}:", *_verdicts(node.gate, below.get(node.name, []))]
+    for name, effects in verdict_effects(graph).items():
+        lines += ["", f"gate {name}:"]
+        lines += [f"  {verdict or 'without a verdict'}: {effect}" for verdict, effect in effects.items()]
     return lines
 
 
-def _verdicts(gate: Gate, dependents: list[str]) -> list[str]:
+def _effects(gate: Gate, dependents: list[str]) -> dict[str, str]:
     names = ", ".join(dependents) or "nothing: it has no dependents"
     vetoes = f"vetoes {names}" if dependents else names
     opens = f"opens {names}" if dependents else names
     if gate.refusals:
         vetoes = f"sends the work back to {gate.back_to or 'its start'}, {gate.refusals} times, then {vetoes}"
-    lines = [
-        f"  {verdict.value}: {vetoes if verdict.value in gate.refuse_on else opens}"
-        for verdict in VerdictValue
-    ]
+    effects = {
+        verdict.value: vetoes if verdict.value in gate.refuse_on else opens for verdict in VerdictValue
+    }
     undecided = {"hold": "holds them until somebody decides", "reject": "counts as REJECT", "pass": opens}
-    return [*lines, f"  without a verdict: {undecided[gate.on_undecided.value]}"]
+    return {**effects, "": undecided[gate.on_undecided.value]}
 
 
 def _emissions(graph: Graph, roles: Mapping[str, Role]) -> list[str]:
