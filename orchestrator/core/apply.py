@@ -238,9 +238,8 @@ def _asked(state: RunState, fact: f.QuestionAsked, frame: Frame) -> None:
     node.status = Status.ASKING
     state.asking += 1
     default = None if fact.default is None else frame.values[fact.default]
-    schema = None if fact.schema is None else bytes(fact.schema)
     questions = {} if node.questions is None else node.questions
-    questions[fact.key] = Question(node.name, fact.key, fact.question, fact.choices, schema, default)
+    questions[fact.key] = Question(node.name, fact.key, fact.question, fact.choices, fact.schema, default)
     node.questions = questions
 
 

@@ -238,7 +238,7 @@ class Ask(Command, frozen=True):
     key: str
     question: str
     choices: tuple[str, ...] = ()
-    schema: msgspec.Raw | None = None
+    schema: str | None = None
     default: int | None = None
 
 

@@ -410,7 +410,7 @@ class QuestionAsked(Fact, frozen=True):
     key: str
     question: str
     choices: tuple[str, ...] = ()
-    schema: msgspec.Raw | None = None
+    schema: str | None = None
     default: int | None = None
     positions: ClassVar[tuple[str, ...]] = ("default",)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
+from emissions import EMISSIONS
 from orchestrator.core.context import Reducer, fold, view_after, view_of
 from orchestrator.core.expressions import NodeView
 from orchestrator.core.order import in_graph_order
@@ -55,26 +56,32 @@ def view(node: NodeState, name: str | None = None) -> NodeView:
 
 
 def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:
-    """For an edge's ``when``: result, status, context and args as of the source's settling.
+    """For an edge's ``when``: its source's result and status, and what a node after the source could name.
 
     ``result`` of a failed source is its error as a mapping (type, message, attempt).
     """
+    above = {**ancestors(state, source), source.op.name: None}
 
     def make(name: str) -> object:
         if name == "result":
             if source.error is not None:
-                return {"type": source.error.type, "message": source.error.message,
-                        "attempt": source.error.attempt}  # fmt: skip
+                error = source.error
+                return {"type": error.type, "message": error.message, "attempt": error.attempt}
             return None if source.value is None else _decode(source.value)
         if name == "status":
             return source.status.value
         if name == "args":
             return _decode(state.plan.args)
         if name == "nodes":
-            return _nodes(state, ancestors(state, source) | {source.name: None})
-        return context_mapping(state, view_after(state, source))
+            return _nodes(state, above)
+        if name == "emissions":
+            return _emissions(state, above)
+        if name == "context":
+            return context_mapping(state, view_after(state, source))
+        return view(state.nodes[_latest(state, name)], name)
 
-    return Lazy(dict.fromkeys(("result", "status", "context", "args", "nodes")), make)
+    names = dict.fromkeys(("result", "status", "context", "args", "nodes", "emissions"))
+    return Lazy({**above, **_bare(state, above), **names}, make)
 
 
 def node_scope(
@@ -168,7 +175,7 @@ def _nodes(
 
 def _emissions(state: RunState, names: Mapping[str, None]) -> Mapping[str, object]:
     """Kind -> payloads of accepted emissions of these nodes, in graph order."""
-    by_kind: dict[str, list[Emitted]] = {}
+    by_kind: dict[str, list[Emitted]] = {kind: [] for kind in EMISSIONS}
     for name in in_graph_order(state, names):
         for entry in state.nodes[name].ledger or ():
             by_kind.setdefault(entry.kind, []).append(entry)

@@ -41,7 +41,12 @@ UNLIMITED = 10_000
 NAME_LIMIT = 160
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-RESERVED_NAMES = frozenset({"args", "context", "nodes", "item", "index", "result", "status", "emissions"})
+RESERVED_NAMES = frozenset(
+    {
+        *("args", "context", "nodes", "item", "index", "result", "status", "emissions"),
+        *("true", "false", "null"),
+    }
+)
 
 BUILDER_ACCEPTS = ("completed", "failed")
 DOCUMENT_ACCEPTS = ("completed",)
@@ -172,7 +177,7 @@ class Operation(_Spec, frozen=True):
         speaks: the operation takes a branch (a conversational verb on a model or agent).
         uses: names of ``limits`` that the node takes while it runs.
         models: the tiers, cheapest first; tier: the one in use.
-        returns: JSON Schema of the value, or None.
+        returns: JSON Schema of the value as JSON text, or None.
         writes: context key under which the value is also written.
         sources: names of the predecessors that an aggregation reads.
         renders: instruction and parameters hold ``${...}`` that is rendered when the node starts.
@@ -198,7 +203,7 @@ class Operation(_Spec, frozen=True):
     uses: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     tier: int = 0
-    returns: msgspec.Raw | None = None
+    returns: str | None = None
     writes: str | None = None
     sources: tuple[str, ...] = ()
     renders: bool = False

@@ -91,7 +91,7 @@ class Question(msgspec.Struct, gc=False):
     key: str
     text: str
     choices: tuple[str, ...] = ()
-    schema: bytes | None = None
+    schema: str | None = None
     default: bytes | None = None
     answer: bytes | None = None
 

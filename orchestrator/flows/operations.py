@@ -222,18 +222,18 @@ def make_retry(retry: object, where: str) -> Retry | None:
     return found
 
 
-def json_schema(shape: Any, name: str) -> Any:
-    """The JSON Schema of ``returns`` as JSON bytes, given as one or made from a type; None for None."""
+def json_schema(shape: Any, name: str) -> str | None:
+    """The JSON Schema of ``returns`` as JSON text, given as one or made from a type; None for None."""
     if shape is None:
         return None
     if isinstance(shape, Mapping):
-        return encoded(json_object(shape, f"returns of {name}"))
+        return bytes(encoded(json_object(shape, f"returns of {name}"))).decode()
     try:
         schema = pydantic.TypeAdapter[Any](shape).json_schema()
     except (pydantic.errors.PydanticUserError, TypeError, ValueError) as error:
         message = f"returns of {name} has no JSON Schema: {str(error).splitlines()[0]}; give a pydantic model"
         raise OperationError(message) from error
-    return encoded(schema)
+    return bytes(encoded(schema)).decode()
 
 
 def _has_templates(name: str, instruction: str, data: object) -> bool:

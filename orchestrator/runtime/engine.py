@@ -156,7 +156,7 @@ class Engine:
         try:
             async with create_task_group() as group:
                 self._group = group
-                self.workers.open(group)
+                self.workers.enter(group)
                 try:
                     self._begin()
                     await self.finished.wait()

@@ -224,13 +224,15 @@ def _role(operation: Operation, roles: Mapping[str, Role]) -> Role:
 
 def _with_role(operation: Operation, role: Role) -> Operation:
     """What the role says where the node says nothing."""
-    if role.retry is None and role.timeout is None and not role.models:
+    speaks = role.fn is None
+    if role.retry is None and role.timeout is None and not role.models and operation.speaks is speaks:
         return operation
     return msgspec.structs.replace(
         operation,
         retry=operation.retry or _retry(role),
         timeout=operation.timeout if operation.timeout is not None else role.timeout,
         models=operation.models or tuple(role.models),
+        speaks=speaks,
     )
 
 

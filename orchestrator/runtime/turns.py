@@ -235,7 +235,7 @@ class RoleTurn:
     ) -> None:
         engine = self._engine
         values = () if default is None else (encode(default, "default"),)
-        shape = None if schema is None else msgspec.Raw(encode(_schema(schema), "schema"))
+        shape = None if schema is None else encode(_schema(schema), "schema").decode()
         self.answered = Event()
         decision = engine.kernel.submit(
             Ask(self.node, self.attempt, key, question, choices, shape, 0 if values else None), values

@@ -56,7 +56,7 @@ class Workers:
         self.active: dict[str, tuple[RoleTurn, CancelScope]] = {}
         self._busy_until = _YIELD_EVERY
 
-    def open(self, group: TaskGroup) -> None:
+    def enter(self, group: TaskGroup) -> None:
         """Work in ``group`` from now on."""
         self._group = group
         if self.starts:
