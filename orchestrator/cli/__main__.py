@@ -1,0 +1,5 @@
+"""``python -m orchestrator.cli`` is ``callboard``."""
+
+from orchestrator.cli.commands import main
+
+main()

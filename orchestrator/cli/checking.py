@@ -1,0 +1,144 @@
+"""``callboard check``, ``draw`` and ``schema``: what a document says, without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from orchestrator.cli.edge import say
+from orchestrator.cli.exits import USAGE
+from orchestrator.cli.opening import open_flow
+from orchestrator.cli.options import CheckOptions, DrawOptions
+from orchestrator.core.spec import Budget
+from orchestrator.flows.arguments import ArgumentError, bind_arguments, bind_budget
+from orchestrator.flows.draw import draw as draw_flow
+from orchestrator.flows.draw import verdict_effects
+from orchestrator.flows.flow import Flow, flow_schema
+from orchestrator.flows.problems import Problem, Severity
+
+__all__ = ["check", "draw", "schema"]
+
+_LIMITS: Final = ("tokens", "cost_usd", "wall_clock")
+
+
+def check(options: CheckOptions) -> int:
+    """Print problems, and of a flow without errors what will happen when it runs."""
+    flow = open_flow(options.flow)
+    problems = flow.check()
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    told = {} if errors else {**_when(flow), **_budget(flow)}
+    if options.json:
+        found = {"file": str(flow.path), "name": flow.name, "ok": not errors}
+        say(msgspec.json.encode({**found, "problems": [_problem(one) for one in problems], **told}).decode())
+        return USAGE if errors else 0
+    say("\n".join(map(str, problems)))
+    if errors:
+        say(f"{flow.name}: {errors} error{'s' if errors > 1 else ''}; it does not run")
+        return USAGE
+    say(f"\n{flow.name}: {len(flow.document.nodes)} nodes{_described(flow)}\n")
+    say("\n".join(told["when"].values()))
+    for gate, effects in told["gates"].items():
+        say(f"\ngate {gate}")
+        say("\n".join(f"  {verdict or 'without a verdict'}: {effect}" for verdict, effect in effects.items()))
+    say("\n" + "\n".join(_budget_lines(told["budget"])))
+    return 0
+
+
+def _described(flow: Flow) -> str:
+    return f". {flow.description}" if flow.description else ""
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "severity": str(problem.severity),
+        "message": problem.message,
+    }
+
+
+def _when(flow: Flow) -> dict[str, Any]:
+    return {"when": dict(flow.sentences()), "gates": verdict_effects(flow.graph)}
+
+
+def _budget(flow: Flow) -> dict[str, Any]:
+    """What is planned, what may be added, and the most that can come of it."""
+    planned = flow.graph.operations.values()
+    budget = _bound(flow)
+    found: dict[str, Any] = {
+        "planned_nodes": len(planned),
+        "planned_attempts": sum(_attempts(flow, node.role, node.retry) for node in planned),
+        "stated": flow.document.budget.model_dump(exclude_none=True),
+    }
+    if budget is not None:
+        added = budget.spawns + budget.escalations
+        most = max((_attempts(flow, role, None) for role in budget.assignees or ()), default=1)
+        found |= {name: getattr(budget, name) for name in ("spawns", "depth", "escalations", "concurrency")}
+        found |= {name: getattr(budget, name) for name in _LIMITS}
+        found["worst_case_nodes"] = found["planned_nodes"] + added
+        found["worst_case_attempts"] = found["planned_attempts"] + added * most
+    return {"budget": found}
+
+
+def _bound(flow: Flow) -> Budget | None:
+    """The budget with the arguments' defaults; None if it needs an argument that has none."""
+    document = flow.document
+    optional = {name: spec for name, spec in document.args.items() if not spec.required}
+    stated = document.budget
+    assignees = tuple(stated.assignees or (role.name for role in flow.roles if role.fn is not None))
+    try:
+        return bind_budget(stated, bind_arguments(optional, {}), assignees)
+    except ArgumentError:
+        return None
+
+
+def _attempts(flow: Flow, name: str | None, own: Any) -> int:
+    """How often a node may be attempted: what it says, or what its role says."""
+    if own is not None:
+        return int(own.attempts)
+    role = flow.roles.get(name) if name is not None and name in flow.roles else None
+    return role.retry.attempts if role is not None and role.retry is not None else 1
+
+
+def _budget_lines(found: Mapping[str, Any]) -> list[str]:
+    stated: Mapping[str, Any] = found["stated"]
+    lines = [
+        "budget",
+        f"  planned: {_count(found['planned_nodes'], 'node')}, "
+        f"at most {_count(found['planned_attempts'], 'attempt')}",
+    ]
+    if "spawns" not in found:
+        needed = ", ".join(f"{name} is {value}" for name, value in stated.items())
+        return [*lines, f"  allowed: depends on arguments that have no default ({needed})"]
+    lines.append(
+        f"  allowed: {found['spawns']:,} spawns{_from(stated, 'spawns')}, depth {found['depth']}, "
+        f"{found['escalations']:,} escalations, {found['concurrency'] or 'any number of'} nodes at once"
+    )
+    limits = [f"{name} {found[name]:,}{_from(stated, name)}" for name in _LIMITS if found[name] is not None]
+    lines.append(f"  limits: {', '.join(limits) or 'none on tokens, cost or time'}")
+    worst = _count(found["worst_case_nodes"], "node")
+    return [*lines, f"  worst case: {worst}, {_count(found['worst_case_attempts'], 'attempt')}"]
+
+
+def _from(stated: Mapping[str, Any], name: str) -> str:
+    value = stated.get(name)
+    return f" ({value} with its default)" if isinstance(value, str) and "${" in value else ""
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def draw(options: DrawOptions) -> int:
+    """Print a drawing of a flow."""
+    say(draw_flow(open_flow(options.flow), options.form))
+    return 0
+
+
+def schema() -> int:
+    """Print the JSON Schema of flow documents."""
+    say(msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2).decode())
+    return 0

@@ -1,0 +1,261 @@
+"""``callboard roles``, ``emissions`` and ``events``: what there is, one line each, or one in full."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from emissions import EMISSIONS, Emission, EscalationRequest, SpawnRequest, TaskAssignment, Verdict
+from emissions import emission_type as find_emission
+from emissions import json_schema as emission_schema
+from orchestrator.cli.edge import say
+from orchestrator.cli.opening import UsageError, open_flow
+from orchestrator.cli.options import Asked
+from orchestrator.core.facts import FACTS, Fact
+from roles import Artifact, Catalogue, Role, library
+
+__all__ = ["emissions", "events", "names", "roles"]
+
+_EFFECTS: Final[Mapping[type[Emission], str]] = {
+    SpawnRequest: "acts: adds a node to the run",
+    TaskAssignment: "acts: adds a node of this name to the run",
+    EscalationRequest: "acts: moves the work to a higher tier",
+    Verdict: "acts at a gate: opens or vetoes what depends on it; recorded elsewhere",
+}
+_RECORDED: Final = "recorded in the run's ledger"
+_LIFTED: Final = frozenset({"kind", "node", "attempt"})
+#: Kinds that are published without being journaled: their ``seq`` is null.
+_UNRECORDED: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    "NodeProgress": ("What a node reports while it runs.", {"text": {"type": "string"}}),
+    "Missed": (
+        "A tap was too slow and did not get the facts from first to last.",
+        {"first": {"type": "integer"}, "last": {"type": "integer"}},
+    ),
+}
+
+
+def names(kind: str) -> list[str]:
+    """Names for completion: of ``roles``, ``emissions`` or ``events``."""
+    if kind == "roles":
+        return [role.name for role in library()]
+    return list(EMISSIONS) if kind == "emissions" else [*_kinds(), *_UNRECORDED]
+
+
+# --- roles -------------------------------------------------------------------------------------
+
+
+def roles(asked: Asked) -> int:
+    """List roles, or show one."""
+    if asked.flow is None:
+        catalogue = Catalogue()
+        catalogue.update(library())
+        own: set[str] = set()
+    else:
+        catalogue = open_flow(asked.flow).roles
+        shared = library()
+        own = {role.name for role in catalogue if not any(role is one for one in shared)}
+    if asked.name is None:
+        cast = [role for role in catalogue if role.name in own]
+        rest = [role for role in catalogue if role.name not in own]
+        for title, some in (("cast", cast), ("library", rest)):
+            if some:
+                say(f"{title}\n{_table((role.name, _role_line(role)) for role in some)}")
+        return 0
+    if asked.name not in catalogue:
+        raise UsageError(f"there is no role {asked.name!r}{_nearest(asked.name, catalogue.names)}")
+    say("\n".join(_role(catalogue.get(asked.name))))
+    return 0
+
+
+def _role_line(role: Role) -> str:
+    kinds = ", ".join(kind.emission_kind for kind in role.emits)
+    return f"{role.description or _first_line(role.body)}{f'  [{kinds}]' if kinds else ''}"
+
+
+def _role(role: Role) -> list[str]:
+    rows: list[tuple[str, str]] = [("role", role.name), ("declared in", _near(role.origin))]
+    rows.append(("description", role.description))
+    rows.append(("performed by", _performer(role)))
+    for name in ("models", "fallback", "modes"):
+        rows.append((name, ", ".join(getattr(role, name))))
+    rows.append(("tools", ", ".join(getattr(tool, "__name__", str(tool)) for tool in role.tools)))
+    rows.append(("effort", role.effort or ""))
+    rows.append(("escalates to", role.escalates_to or ""))
+    rows.append(("attempts", str(role.retry.attempts) if role.retry is not None else ""))
+    rows.append(("timeout", f"{role.timeout:g} s" if role.timeout is not None else ""))
+    rows.append(("returns", "" if role.returns is None else getattr(role.returns, "__name__", str(role.returns))))
+    lines = [_table(row for row in rows if row[1]), "", "may emit"]
+    lines.append(_table((kind.emission_kind, effect(kind)) for kind in role.grants))
+    if role.artifacts:
+        lines += ["", "artifacts", _table((one.name, _artifact(one)) for one in role.artifacts)]
+    return [*lines, "", role.body.strip()] if role.body.strip() else lines
+
+
+def _near(place: str) -> str:
+    """A place as seen from here, if it is below here."""
+    here = f"{Path.cwd()}{os.sep}"
+    return place.removeprefix(here)
+
+
+def _performer(role: Role) -> str:
+    if role.fn is None:
+        return "a model"
+    return f"the function {getattr(role.fn, '__qualname__', role.name)}{'' if role.is_async else ', in a thread'}"
+
+
+def _artifact(artifact: Artifact) -> str:
+    words = [artifact.path, *(["required"] if artifact.required else []), *([artifact.kind] if artifact.kind else [])]
+    return ", ".join(words)
+
+
+def effect(kind: type[Emission]) -> str:
+    """What an emission of a type does to a run."""
+    return _EFFECTS.get(kind, _RECORDED)
+
+
+# --- emissions ---------------------------------------------------------------------------------
+
+
+def emissions(asked: Asked) -> int:
+    """List emission types, or show one."""
+    if asked.name is None:
+        if asked.schema:
+            every = {kind: emission_schema(type_) for kind, type_ in EMISSIONS.items()}
+            say(_json(every))
+            return 0
+        say(_table((kind, f"{_first_line(inspect.getdoc(type_))}  [{_mark(type_)}]") for kind, type_ in EMISSIONS.items()))
+        return 0
+    type_ = find_emission(asked.name)
+    schema = emission_schema(type_)
+    if asked.schema:
+        say(_json(schema))
+        return 0
+    required = set(schema.get("required", ()))
+    say(f"{type_.emission_kind}: {effect(type_)}\n\n{inspect.getdoc(type_) or ''}\n")
+    fields = schema.get("properties", {}).items()
+    say(_table((name, _field(field, needed=name in required)) for name, field in fields))
+    return 0
+
+
+def _mark(kind: type[Emission]) -> str:
+    return "acts" if kind in _EFFECTS else "recorded"
+
+
+def _field(field: Mapping[str, Any], *, needed: bool) -> str:
+    words = [_type(field), "required" if needed else "optional"]
+    said = field.get("description")
+    return ", ".join(words) + (f": {said}" if said else "")
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    if "$ref" in field:
+        return str(field["$ref"]).rpartition("/")[2]
+    if "anyOf" in field:
+        return " or ".join(_type(one) for one in field["anyOf"] if one.get("type") != "null")
+    if field.get("type") == "array":
+        return f"list of {_type(field.get('items', {}))}"
+    return str(field.get("type") or " or ".join(map(str, field.get("enum", ()))) or field.get("const", "any"))
+
+
+# --- events ------------------------------------------------------------------------------------
+
+
+def _kinds() -> dict[str, type[Fact]]:
+    return {fact.__name__: fact for fact in FACTS}
+
+
+def events(asked: Asked) -> int:
+    """List the kinds of events, or show one."""
+    kinds = _kinds()
+    if asked.name is None:
+        if asked.schema:
+            say(_json({kind: _schema(kind) for kind in names("events")}))
+            return 0
+        rows = [(kind, _first_line(inspect.getdoc(fact))) for kind, fact in kinds.items()]
+        rows += [(kind, f"{words}  [not journaled]") for kind, (words, _) in _UNRECORDED.items()]
+        say(_table(rows))
+        return 0
+    if asked.name not in kinds and asked.name not in _UNRECORDED:
+        raise UsageError(f"there is no kind of event {asked.name!r}{_nearest(asked.name, names('events'))}")
+    schema = _schema(asked.name)
+    if asked.schema:
+        say(_json(schema))
+        return 0
+    say(f"{asked.name}\n\n{schema['description']}\n\ndata")
+    fields = schema["properties"]["data"]["properties"].items()
+    say(_table((name, _type(field)) for name, field in fields) or "  nothing")
+    return 0
+
+
+def _schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema of an envelope of one kind."""
+    whole: dict[str, Any] = {"type": ["string", "null"]}
+    number: dict[str, Any] = {"type": ["integer", "null"]}
+    if kind in _UNRECORDED:
+        words, data = _UNRECORDED[kind]
+        definitions: dict[str, Any] = {}
+        seq: dict[str, Any] = {"type": "null"}
+    else:
+        fact = _kinds()[kind]
+        words, seq = _paragraph(inspect.getdoc(fact)), {"type": "integer", "minimum": 1}
+        made = msgspec.json.schema(fact)
+        definitions = dict(made.get("$defs", {}))
+        data = dict(definitions.pop(kind)["properties"])
+        data = {name: {} if name in fact.positions else field for name, field in data.items()}
+        data = {name: field for name, field in data.items() if name not in _LIFTED}
+    properties = {
+        "v": {"const": 1},
+        "run": {"type": "string"},
+        "seq": seq,
+        "kind": {"const": kind},
+        "node": whole,
+        "attempt": number,
+        "role": whole,
+        "cause": number,
+        "at": {"type": "string"},
+        "data": {"type": "object", "properties": data, "required": list(data)},
+    }
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": kind,
+        "description": words,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+    }
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    held = list(rows)
+    width = max((len(name) for name, _ in held), default=0)
+    return "\n".join(f"  {name.ljust(width)}  {text}".rstrip() for name, text in held)
+
+
+def _first_line(text: str | None) -> str:
+    return re.split(r"(?<=\.)\s", _paragraph(text))[0]
+
+
+def _paragraph(text: str | None) -> str:
+    return " ".join((text or "").strip().partition("\n\n")[0].split()).replace("``", "`")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    listed = list(known)
+    folded = {one.lower(): one for one in listed}
+    close = difflib.get_close_matches(name.lower(), folded, 1)
+    return f"; did you mean {folded[close[0]]}?" if close else f"; there are: {', '.join(listed)}"
+
+
+def _json(data: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
