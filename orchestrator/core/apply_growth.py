@@ -38,6 +38,8 @@ def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
         state.spawns += 1
         count_key = (node.origin, operation.role or operation.verb)
         state.name_counts[count_key] = state.name_counts.get(count_key, 0) + 1
+    if fact.key is not None:
+        state.injections[fact.parent, fact.key] = operation.name
     for edge in fact.edges:
         _link(state, edge)
     if fact.splice and parent is not None:

@@ -156,6 +156,8 @@ class NodeAdded(Fact, frozen=True):
     origin: str = ""
     splice: bool = False
     counted: bool = True
+    #: key of the injection that added it: the same key of the same emitter adds nothing more
+    key: str | None = None
 
     @property
     def node(self) -> str:

@@ -49,6 +49,7 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     name: str | None = None
     uses: tuple[str, ...] = ()
     fault: tuple[str, str] | None = None
+    injected: bool = False
 
 
 def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> Accepted | Refused:
@@ -108,9 +109,13 @@ def assign(decision: Decision, node: NodeState, _emission: EmissionIn, payload: 
 def inject(decision: Decision, emitter: NodeState | None, proposal: Proposal) -> Accepted | Refused:
     """Judge a node that comes from outside, from a handler, or from ``on_settle``."""
     state = decision.state
-    asked = proposal.assignee
+    asked, key = proposal.assignee, proposal.key
+    made = None if key is None else state.injections.get((None if emitter is None else emitter.op.name, key))
+    if made is not None:
+        detail = f"an injection with the key {key!r} made {made}"
+        return refuse_growth(decision, emitter, "duplicate", detail, assignee=asked, key=key)
     if state.spawns >= state.budget.spawns:
-        return _over_cap(decision, emitter, asked, proposal.key)
+        return _over_cap(decision, emitter, asked, key)
     operation = proposal.operation
     role, fault = None, None
     if operation is not None and operation.role is not None:
@@ -124,7 +129,7 @@ def inject(decision: Decision, emitter: NodeState | None, proposal: Proposal) ->
     child = Child(
         emitter, role, asked, "operate" if operation is None else operation.verb, proposal.instruction,
         proposal.parameters, proposal.independent or emitter is None, proposal.after, proposal.before,
-        reason=proposal.reason, key=proposal.key, name=name, fault=fault,
+        reason=proposal.reason, key=key, name=name, fault=fault, injected=True,
     )  # fmt: skip
     return admit(decision, child)
 
@@ -148,6 +153,7 @@ def admit(decision: Decision, child: Child) -> Accepted | Refused:
             number,
             0 if emitter is None else emitter.depth + 1,
             operation.name if emitter is None else emitter.origin,
+            key=child.key if child.injected else None,
         )
     )
     shown = child.instruction[:_SHOWN]

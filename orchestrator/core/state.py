@@ -228,6 +228,8 @@ class RunState(msgspec.Struct):
     escalations: int = 0
     #: (planned ancestor, role) -> children so far: the number in a grown name
     name_counts: dict[tuple[str, str], int] = {}
+    #: (emitter or None, key) of an injection -> the node that it added
+    injections: dict[tuple[str | None, str], str] = {}
     rejected: list[str] = []
     failed_unhandled: int = 0
     steers: list[SteerState] = []

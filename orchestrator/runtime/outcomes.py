@@ -15,6 +15,8 @@ from emissions import (
     Emission,
     EscalationRequest,
     Malformed,
+    SpawnRequest,
+    TaskAssignment,
     Verdict,
     emission_stamp,
     parse_text,
@@ -143,6 +145,7 @@ def _emissions(
     token = engine.stamp_of(node, turn.attempt)
     for found in settled.found:
         if emission_stamp(found.emission) == token:
+            taken += _again(node, found, settled.values)
             continue
         if found.depth > EMISSION_DEPTH:
             kind = found.emission.emission_kind
@@ -161,6 +164,21 @@ def _emissions(
             taken.append(one)
             proposals += more
     return tuple(taken), proposals
+
+
+def _again(node: NodeState, found: Found, values: list[bytes]) -> list[EmissionIn]:
+    """A request to grow that was emitted and is returned as well is one; the second sight is on record."""
+    emission = found.emission
+    if not isinstance(emission, SpawnRequest | TaskAssignment):
+        return []
+    payload = dump(emission)
+    made = [entry for entry in node.ledger or () if entry.child is not None and entry.payload == payload]
+    if not made:
+        return []
+    values.append(payload)
+    key, detail = getattr(emission, "key", None), f"this very request was emitted and made {made[-1].child}"
+    position = len(values) - 1
+    return [EmissionIn(emission.emission_kind, position, "result", key, reason="duplicate", detail=detail)]
 
 
 def _has_text(plain: object) -> bool:
