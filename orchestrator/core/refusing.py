@@ -26,9 +26,11 @@ class _Asked(msgspec.Struct, frozen=True):
 
 def refuse(decision: Decision, node: NodeState, emission: EmissionIn, reason: str, detail: str) -> Refused:
     """Refuse an emission; nothing else changes."""
-    if emission.kind in _GROWTH and emission.payload is not None:
-        assignee = msgspec.json.decode(decision.values[emission.payload], type=_Asked).assignee
-        return refuse_growth(decision, node, reason, detail, assignee=assignee, key=emission.key)
+    if emission.kind in _GROWTH:
+        # one that could not be read (too deep, forged) has no payload, and is a dropped spawn all the same
+        position = emission.payload
+        asked = _Asked() if position is None else msgspec.json.decode(decision.values[position], type=_Asked)
+        return refuse_growth(decision, node, reason, detail, assignee=asked.assignee, key=emission.key)
     if _counted(node, reason):
         decision.fact(EmissionRefused(node.op.name, node.attempt, emission.kind, reason, detail))
     return Refused(reason, detail)
