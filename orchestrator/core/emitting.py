@@ -17,8 +17,6 @@ from orchestrator.core.status import Status
 __all__ = ["grants_of", "take"]
 
 _ALWAYS = "EscalationRequest"
-#: The answer to an emission that is recorded and made nothing.
-_PLAIN = Accepted()
 #: Kinds that grow the graph: offered only where there is spawn budget.
 _GROWING = frozenset({"SpawnRequest", "TaskAssignment"})
 
@@ -64,10 +62,10 @@ def _take(decision: Decision, node: NodeState, emission: EmissionIn) -> Receipt:
     if emission.kind not in grants_of(decision.state, node):
         return refuse(decision, node, emission, "not_granted", _not_granted(decision.state, node, emission))
     act = _ACTS.get(emission.kind)
-    outcome = _PLAIN if act is None else act(decision, node, emission, payload)
-    if isinstance(outcome, Refused):
-        return outcome
-    return accept(decision, node, emission, nth, outcome.node)
+    child = None if act is None else act(decision, node, emission, payload)
+    if isinstance(child, Refused):
+        return child
+    return accept(decision, node, emission, nth, child)
 
 
 def accept(
@@ -123,7 +121,8 @@ def _seen(decision: Decision, node: NodeState, emission: EmissionIn, number: int
     return Accepted(entry.child, number)
 
 
-_ACTS: Mapping[str, Callable[[Decision, NodeState, EmissionIn, bytes], Accepted | Refused]] = {
+#: Each gives the name of the node that it made or means, None, or the refusal.
+_ACTS: Mapping[str, Callable[[Decision, NodeState, EmissionIn, bytes], str | Refused | None]] = {
     "SpawnRequest": spawn,
     "TaskAssignment": assign,
     "EscalationRequest": request_escalation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from emissions import Accepted, Refused
+from emissions import Refused
 from orchestrator.core.commands import EmissionIn
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import NodeAdded, NodeEscalated, NodeNotified
@@ -21,16 +21,16 @@ TIERS_PER_LINEAGE = 2
 
 def request_escalation(
     decision: Decision, node: NodeState, emission: EmissionIn, payload: bytes
-) -> Accepted | Refused:
+) -> str | Refused | None:
     """Answer an EscalationRequest of a running node."""
     request = read_escalation(payload)
     route = request.effective_route
     if route != "higher_tier":
         decision.fact(NodeNotified(node.op.name, node.attempt, route, request.reason, request.urgency))
-        return Accepted()
+        return None
     if node.escalation is not None:
         # a second reason for a move that is under way goes with it
-        return Accepted(node.escalation.child)
+        return node.escalation.child
     state = decision.state
     if node.rungs >= TIERS_PER_LINEAGE or state.escalations >= state.budget.escalations:
         detail = (
@@ -42,7 +42,7 @@ def request_escalation(
         who = f"role {node.op.role!r}" if node.op.role else f"{node.name!r}"
         detail = f"{who} has no further model and no escalates_to"
         return refuse(decision, node, emission, "no_higher_tier", detail)
-    return Accepted(_child_name(node))
+    return _child_name(node)
 
 
 def escalate(decision: Decision, node: NodeState, value: int | None) -> None:

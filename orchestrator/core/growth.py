@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from emissions import Accepted, Refused
+from emissions import Accepted, Receipt, Refused
 from orchestrator.core.commands import EmissionIn, Proposal
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import NodeAdded, NodeSpawned
@@ -52,7 +52,7 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     injected: bool = False
 
 
-def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> Accepted | Refused:
+def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> str | Refused:
     """Judge a SpawnRequest of a running node."""
     request = read_spawn(payload)
     state = decision.state
@@ -86,7 +86,7 @@ def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: b
     return admit(decision, child)
 
 
-def assign(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> Accepted | Refused:
+def assign(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> str | Refused:
     """A TaskAssignment of a running node is a SpawnRequest that names its node."""
     task = read_assignment(payload)
     state = decision.state
@@ -106,7 +106,7 @@ def assign(decision: Decision, node: NodeState, _emission: EmissionIn, payload: 
     return admit(decision, child)
 
 
-def inject(decision: Decision, emitter: NodeState | None, proposal: Proposal) -> Accepted | Refused:
+def inject(decision: Decision, emitter: NodeState | None, proposal: Proposal) -> Receipt:
     """Judge a node that comes from outside, from a handler, or from ``on_settle``."""
     state = decision.state
     asked, key = proposal.assignee, proposal.key
@@ -131,10 +131,11 @@ def inject(decision: Decision, emitter: NodeState | None, proposal: Proposal) ->
         proposal.parameters, proposal.independent or emitter is None, proposal.after, proposal.before,
         reason=proposal.reason, key=key, name=name, fault=fault, injected=True,
     )  # fmt: skip
-    return admit(decision, child)
+    outcome = admit(decision, child)
+    return Accepted(outcome) if isinstance(outcome, str) else outcome
 
 
-def admit(decision: Decision, child: Child) -> Accepted | Refused:
+def admit(decision: Decision, child: Child) -> str | Refused:
     """Check everything, then add the child; a refusal leaves no trace but itself."""
     state = decision.state
     fault = child.fault or _faults(state, child)
@@ -161,7 +162,7 @@ def admit(decision: Decision, child: Child) -> Accepted | Refused:
     node = state.nodes[operation.name]
     if node.pending == 0:
         decision.due(node)
-    return Accepted(operation.name)
+    return operation.name
 
 
 def _over_cap(
@@ -248,20 +249,20 @@ def _operation(state: RunState, child: Child) -> Operation:
             name = f"{emitter.origin}.{suffix}-{count}"
             if name in state.nodes:
                 name = _free(state, emitter.origin, suffix)
-    needs = "any" if child.independent else "all"
-    return Operation(
+    operation = Operation(
         name=name,
         verb=child.verb,
         role=None if role is None else role.name,
         parameters=child.parameters,
         instruction=child.instruction,
-        needs=needs,
-        retry=None if role is None else role.retry,
-        timeout=None if role is None else role.timeout,
-        inherit=child.inherit,
-        speaks=role is not None and role.speaks,
-        models=() if role is None else role.models,
-        uses=child.uses,
+        needs="any" if child.independent else "all",
+    )
+    if child.inherit is not None or child.uses:
+        operation = msgspec.structs.replace(operation, inherit=child.inherit, uses=child.uses)
+    if role is None or not (role.retry or role.timeout or role.speaks or role.models):
+        return operation
+    return msgspec.structs.replace(
+        operation, retry=role.retry, timeout=role.timeout, speaks=role.speaks, models=role.models
     )
 
 
@@ -273,8 +274,11 @@ def _free(state: RunState, origin: str, suffix: str) -> str:
 
 
 def _edges(child: Child, name: str) -> tuple[Edge, ...]:
+    bound = child.emitter is not None and not child.independent
+    if not (bound or child.after or child.before):
+        return ()
     edges = []
-    if child.emitter is not None and not child.independent:
+    if child.emitter is not None and bound:
         edges.append(
             Edge(source=child.emitter.op.name, target=name, kind=EdgeKind.CHILD, accept=CHILD_ACCEPTS)
         )

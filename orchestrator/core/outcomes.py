@@ -101,9 +101,8 @@ def _record_usage(decision: Decision, command: Finish) -> None:
 # --- (running, ...) ----------------------------------------------------------------------------
 
 
-def complete(decision: Decision, node: NodeState, why: Why) -> None:
+def complete(decision: Decision, node: NodeState, command: Finish) -> None:
     """(running, completed)."""
-    command = why if type(why) is Finish else _finish_of(why)
     if command.writes:
         for write in command.writes:
             decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))
@@ -118,9 +117,8 @@ def complete(decision: Decision, node: NodeState, why: Why) -> None:
     after(decision, node, freed)
 
 
-def fail(decision: Decision, node: NodeState, why: Why) -> None:
+def fail(decision: Decision, node: NodeState, command: Finish) -> None:
     """(running, failed): the last attempt failed, gave up, or asked for a tier that it cannot have."""
-    command = _finish_of(why)
     error = command.error
     if error is None:
         error = _gave_up(decision, node, command.attempt)
@@ -150,9 +148,8 @@ def settle_failed(decision: Decision, node: NodeState, error: Failure) -> None:
         stop_run(decision, "failed", f"{node.op.name} failed and on_failure is stop")
 
 
-def back_off(decision: Decision, node: NodeState, why: Why) -> None:
+def back_off(decision: Decision, node: NodeState, command: Finish) -> None:
     """(running, backing_off): the attempt failed, another one follows."""
-    command = _finish_of(why)
     retry = node.op.retry or Retry()
     freed = node.holds
     delay = int(retry.delay(command.attempt, command.draw) * _SECOND)
@@ -163,9 +160,8 @@ def back_off(decision: Decision, node: NodeState, why: Why) -> None:
         decision.recommend(node, Status.READY)
 
 
-def hand_up(decision: Decision, node: NodeState, why: Why) -> None:
+def hand_up(decision: Decision, node: NodeState, command: Finish) -> None:
     """(running, escalated)."""
-    command = _finish_of(why)
     if node.refusals:
         total_refusals(decision, node)
     freed = node.holds
@@ -173,20 +169,13 @@ def hand_up(decision: Decision, node: NodeState, why: Why) -> None:
     after(decision, node, freed)
 
 
-def decline(decision: Decision, node: NodeState, why: Why) -> None:
+def decline(decision: Decision, node: NodeState, command: Finish) -> None:
     """(running, skipped): the role said that the node is not applicable."""
-    command = _finish_of(why)
     freed = node.holds
     reason = command.error.message if command.error is not None else "not applicable"
     decision.fact(NodeSkipped(node.op.name, reason or "not applicable"))
     judge_gate(decision, node, None, "it was not applicable")
     after(decision, node, freed)
-
-
-def _finish_of(why: Why) -> Finish:
-    if isinstance(why, Finish):
-        return why
-    return Finish("", 0)
 
 
 # --- stopping ----------------------------------------------------------------------------------
@@ -239,12 +228,9 @@ def fail_waiting(decision: Decision, node: NodeState, why: Why) -> None:
 # --- before running ----------------------------------------------------------------------------
 
 
-def become(decision: Decision, node: NodeState, why: Why) -> None:
-    """(waiting, ready | skipped | vetoed): the judgement carries the fact."""
-    if not isinstance(why, Fact):
-        message = f"{node.op.name} was judged without a fact"
-        raise TypeError(message)
-    decision.fact(why)
+def become(decision: Decision, node: NodeState, fact: Fact) -> None:
+    """(waiting, ready | skipped | vetoed): the judgement is the fact."""
+    decision.fact(fact)
     if node.status is Status.READY:
         decision.recommend(node, Status.RUNNING)
     else:

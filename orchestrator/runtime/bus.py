@@ -7,25 +7,14 @@ so one that raises or stalls cannot fail, slow or change a run, and a gap is an 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from blinker import Signal
 
 from orchestrator.core.records import Record
-from orchestrator.runtime.envelopes import Envelope
+from orchestrator.runtime.envelopes import Envelope, Source
 
-__all__ = ["Bus", "Source"]
-
-
-class Source(Protocol):
-    """A run, as the bus needs it."""
-
-    @property
-    def run_id(self) -> str:
-        """The run's id."""
-
-    def role_of_node(self, node: str) -> str | None:
-        """A node's role."""
+__all__ = ["Bus"]
 
 
 class _Ordered(dict[Any, None]):

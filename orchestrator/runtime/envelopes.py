@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from orchestrator.core.facts import Fact
 from orchestrator.core.records import Record
 
-__all__ = ["DETAIL_LIMIT", "FIELDS", "VERSION", "Envelope", "FactEnvelope", "envelopes_of"]
+__all__ = ["DETAIL_LIMIT", "FIELDS", "VERSION", "Envelope", "FactEnvelope", "Source", "envelopes_of"]
 
 #: Version of the envelope. Within one version fields are added, never changed.
 VERSION: Final = 1
@@ -70,18 +70,32 @@ class Envelope:
 FIELDS: Final = ("v", "run", "seq", "kind", "node", "attempt", "role", "cause", "at", "data")
 
 
+class Source(Protocol):
+    """Whose records they are: a run."""
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+
+    def role_of_node(self, node: str) -> str | None:
+        """A node's role."""
+
+
 class FactEnvelope(Envelope):
     """The envelope of one durable fact. Its parts are made when they are read: most taps read few."""
 
-    __slots__ = ("_fact", "_number", "_record", "_role_of")
+    __slots__ = ("_number", "_record", "_source")
 
-    def __init__(self, run: str, record: Record, number: int, role_of: Callable[[str], str | None]) -> None:
-        """``number`` is the fact's position in its record; ``role_of`` says a node's role."""
-        self.run = run
-        self._fact = record.facts[number]
-        self._number = number
+    def __init__(self, source: Source, record: Record, number: int) -> None:
+        """``number`` is the fact's position in its record."""
+        self._source = source
         self._record = record
-        self._role_of = role_of
+        self._number = number
+
+    @property
+    def run(self) -> str:  # type: ignore[override]
+        """The run's id."""
+        return self._source.run_id
 
     @property
     def seq(self) -> int | None:  # type: ignore[override]
@@ -91,23 +105,23 @@ class FactEnvelope(Envelope):
     @property
     def kind(self) -> str:  # type: ignore[override]
         """The fact's kind."""
-        return type(self._fact).__name__
+        return type(self._record.facts[self._number]).__name__
 
     @property
     def node(self) -> str | None:  # type: ignore[override]
         """The node that it is about."""
-        return getattr(self._fact, "node", None)
+        return getattr(self._record.facts[self._number], "node", None)
 
     @property
     def attempt(self) -> int | None:  # type: ignore[override]
         """The attempt that it is about."""
-        return getattr(self._fact, "attempt", None)
+        return getattr(self._record.facts[self._number], "attempt", None)
 
     @property
     def role(self) -> str | None:  # type: ignore[override]
         """The role of the node."""
         node = self.node
-        return None if node is None else self._role_of(node)
+        return None if node is None else self._source.role_of_node(node)
 
     @property
     def cause(self) -> int | None:  # type: ignore[override]
@@ -122,24 +136,19 @@ class FactEnvelope(Envelope):
     @property
     def data(self) -> Mapping[str, Any]:  # type: ignore[override]
         """The other fields of the fact."""
-        return _data(self._fact, self._record)
+        return _data(self._record.facts[self._number], self._record)
 
 
-def envelopes_of(
-    run: str,
-    record: Record,
-    role_of: Callable[[str], str | None],
-    kinds: frozenset[str] | None = None,
-) -> list[Envelope]:
+def envelopes_of(source: Source, record: Record, kinds: frozenset[str] | None = None) -> list[Envelope]:
     """A record's facts as envelopes.
 
     Args:
-        run: the run's id. role_of: node -> its role. kinds: only these; None is all.
+        source: the run. record: its record. kinds: only these; None is all.
     """
     if kinds is None:
-        return [FactEnvelope(run, record, number, role_of) for number in range(len(record.facts))]
+        return [FactEnvelope(source, record, number) for number in range(len(record.facts))]
     return [
-        FactEnvelope(run, record, number, role_of)
+        FactEnvelope(source, record, number)
         for number, fact in enumerate(record.facts)
         if type(fact).__name__ in kinds
     ]

@@ -63,7 +63,7 @@ class EventStream:
         async for record in _records(engine):
             if record.last <= self._after:
                 continue
-            for envelope in envelopes_of(engine.run_id, record, engine.role_of_node, self._kinds):
+            for envelope in envelopes_of(engine, record, self._kinds):
                 if envelope.seq is not None and envelope.seq > self._after:
                     yield envelope
 

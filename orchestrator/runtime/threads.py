@@ -176,17 +176,20 @@ class _Call:
 class _Thread:
     """A pooled daemon thread: it takes one call after another, and ends when none comes for a while."""
 
-    __slots__ = ("calls",)
+    __slots__ = ("calls", "thread")
 
     def __init__(self) -> None:
         self.calls: SimpleQueue[_Call] = SimpleQueue()
-        threading.Thread(target=self._serve, name="callboard role", daemon=True).start()
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
 
     def _serve(self) -> None:
         while (call := self._next()) is not None:
             call.run()
             del call
             with _lock:
+                # The test loops tell a deadlock from a wait for a thread by this name.
+                self.thread.name = "callboard idle"
                 _idle.append(self)
 
     def _next(self) -> _Call | None:
@@ -203,8 +206,9 @@ class _Thread:
 
 def _submit(call: _Call) -> None:
     with _lock:
-        thread = _idle.pop() if _idle else None
-    (thread or _Thread()).calls.put(call)
+        thread = _idle.pop() if _idle else _Thread()
+        thread.thread.name = "callboard role"
+    thread.calls.put(call)
 
 
 def _is_here(token: EventLoopToken) -> bool:
