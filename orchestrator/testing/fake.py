@@ -24,7 +24,17 @@ from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.values import EMISSION_DEPTH, Found, settle
 from orchestrator.runtime.views import Inputs as Predecessors
 from orchestrator.testing.desk import Desk, Grants, Receipts
-from orchestrator.testing.given import Ancestry, Asked, Given, Said, ancestors, encoded, node_error, said
+from orchestrator.testing.given import (
+    Ancestry,
+    Asked,
+    Given,
+    Said,
+    ancestors,
+    encoded,
+    in_order,
+    node_error,
+    said,
+)
 from orchestrator.testing.script_error import ScriptError
 from roles import Artifact, Emitted, Inputs, NodeError, Role, Turn
 
@@ -58,9 +68,8 @@ class FakeTurn:
         self.reports: list[str] = []
         self.asked: list[Asked] = []
         self._desk = desk
-        self._said: list[Said] = []
-        self._inputs = self._predecessors(given)
-        self._said += ancestors(given)
+        self._inputs, returned = _predecessors(given)
+        self._said = in_order([*ancestors(given), *returned], given.inputs)
         self._failed = {name: node_error(error) for name, error in given.failed.items()}
         self._context = encoded(given.context, "context")
         self._answers = encoded(given.answers, "answers")
@@ -73,20 +82,6 @@ class FakeTurn:
 
     def __repr__(self) -> str:
         return f"<fake turn {self.node} attempt {self.attempt}>"
-
-    def _predecessors(self, given: Given) -> Inputs:
-        """Completed nodes that hold the values; an emission in a value was emitted by its node."""
-        nodes: dict[str, NodeState] = {}
-        for number, (name, value) in enumerate(given.inputs.items()):
-            raw, found, _ = settle(value, f"inputs.{name}")
-            role = given.role_of(name)
-            operation = Operation(name=name, role=role)
-            nodes[name] = NodeState(
-                operation, Birth(number), name, status=Status.COMPLETED, value=raw, attempt=1
-            )
-            self._said += [said(item.emission, name, role) for item in found]
-        # a mapping's `get` is written as overloads, which is one signature less than the protocol's
-        return cast("Inputs", Predecessors(nodes))
 
     # --- what the role reads -------------------------------------------------------------------
 
@@ -375,3 +370,17 @@ def fake_turn(
         run=run,
     )
     return FakeTurn(name, Desk(name, grants, receipts, spawns, given.roles), given)
+
+
+def _predecessors(given: Given) -> tuple[Inputs, list[Said]]:
+    """Completed nodes that hold the values; an emission in a value was emitted by its node."""
+    nodes: dict[str, NodeState] = {}
+    returned: list[Said] = []
+    for number, (name, value) in enumerate(given.inputs.items()):
+        raw, found, _ = settle(value, f"inputs.{name}")
+        role = given.role_of(name)
+        operation = Operation(name=name, role=role)
+        nodes[name] = NodeState(operation, Birth(number), name, status=Status.COMPLETED, value=raw, attempt=1)
+        returned += [said(item.emission, name, role) for item in found]
+    # a mapping's `get` is written as overloads, which is one signature less than the protocol's
+    return cast("Inputs", Predecessors(nodes)), returned

@@ -12,7 +12,7 @@ from orchestrator.runtime.values import settle
 from orchestrator.testing.desk import role_in_name
 from roles import Artifact, Emitted, NodeError
 
-__all__ = ["Ancestry", "Asked", "Given", "Said", "ancestors", "encoded", "node_error", "said"]
+__all__ = ["Ancestry", "Asked", "Given", "Said", "ancestors", "encoded", "in_order", "node_error", "said"]
 
 #: What ancestors emitted: node -> emissions, or emissions, or emissions with their origin.
 Ancestry = Mapping[str, Iterable[Emission]] | Iterable[Emission | Emitted[Any]]
@@ -88,6 +88,16 @@ def ancestors(given: Given) -> list[Said]:
         else said(item, _UPSTREAM, None)
         for item in given.emissions
     ]
+
+
+def in_order(all_said: Iterable[Said], predecessors: Iterable[str]) -> list[Said]:
+    """Node by node as a run gives them: who is further up first, then the predecessors."""
+    ranks = {name: number for number, name in enumerate(predecessors, 1)}
+    by_node: dict[str, list[Said]] = {}
+    for one in all_said:
+        by_node.setdefault(one.node, []).append(one)
+    names = sorted(by_node, key=lambda name: ranks.get(name, 0))
+    return [one for name in names for one in by_node[name]]
 
 
 def said(emission: Emission, node: str, role: str | None, attempt: int = 1) -> Said:
