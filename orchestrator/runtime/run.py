@@ -78,12 +78,21 @@ class Run:
         try:
             await engine.run()
         finally:
-            if engine.reason:
-                outputs = render_outputs(self._outputs, engine)
-                self._result = run_result(
-                    engine.state, fault=engine.kernel.fault, reducers=engine.reducers, outputs=outputs
-                )
+            self._result = self.decided()
             self._over.set()
+
+    def decided(self) -> RunResult | None:
+        """What the run came to as soon as that is decided, or None.
+
+        A role that ignores its end can hold a run that is closed; ``result`` is there when all have left.
+        """
+        engine = self._engine
+        if not engine.reason:
+            return None
+        outputs = render_outputs(self._outputs, engine)
+        return run_result(
+            engine.state, fault=engine.kernel.fault, reducers=engine.reducers, outputs=outputs
+        )
 
     def events(self, after: int = 0, kinds: Iterable[str] | None = None) -> EventStream:
         """Every fact as an Envelope, from the beginning or after a seq. Leaving it detaches."""
