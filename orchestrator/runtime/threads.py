@@ -252,8 +252,9 @@ def _forget_async_library(context: Context) -> None:
 
 def _forget_threads() -> None:
     _idle.clear()
+    _lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    # A child has none of its parent's threads.
-    os.register_at_fork(after_in_child=_forget_threads)
+    # A child has none of its parent's threads, and must not inherit the lock in the middle of something.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget_threads)

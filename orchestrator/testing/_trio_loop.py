@@ -2,7 +2,6 @@
 
 # ruff: noqa: SLF001 - trio offers its deterministic scheduler to test tools only, under private names
 
-import threading
 import time
 from collections.abc import Iterator
 from math import inf
@@ -13,7 +12,7 @@ from trio._core import _run
 from trio.abc import Instrument
 from trio.testing import MockClock
 
-from orchestrator.testing.deadlock import DeadlockError, waiter
+from orchestrator.testing.deadlock import DeadlockError, threads_at_work, waiter
 
 _POLL: Final = 0.001
 
@@ -58,8 +57,11 @@ class _Idle:
     def _may_be_woken(self, io: Any) -> bool:
         waits = getattr(io, "tasks_waiting_read", 0) + getattr(io, "tasks_waiting_write", 0)
         # One task of trio's own waits for its wake-up socket.
-        if waits <= 1 and threading.active_count() == 1:
-            return False
+        # trio's pooled threads look idle for a moment while they are not; its limiter knows better.
+        at_work = trio.to_thread.current_default_thread_limiter().borrowed_tokens > 0
+        if waits <= 1 and not at_work and not threads_at_work():
+            # A thread leaves its message before it goes idle: look for it after looking at the threads.
+            return trio.lowlevel.current_statistics().run_sync_soon_queue_size > 0
         now = time.monotonic()
         if self._idle_since is None:
             self._idle_since = now

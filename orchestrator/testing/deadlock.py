@@ -1,6 +1,7 @@
-"""The error of a test loop that has nothing left to do while its main task still waits."""
+"""How a test loop knows, and says, that it has nothing left to do while its main task still waits."""
 
 import asyncio
+import threading
 import types
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,9 @@ _LIBRARIES: Final = (
     str(Path(asyncio.__file__).parent),
     *(str(Path(anyio.__file__).parent.parent / name) for name in ("anyio", "trio")),
 )
+
+# Names of pooled threads while they have nothing to do: trio's and our own.
+_IDLE: Final = ("Trio thread", "callboard idle")
 
 
 class DeadlockError(RuntimeError):
@@ -30,6 +34,12 @@ class DeadlockError(RuntimeError):
             "deadlock: no task is ready, no timer is set and nothing outside the loop can wake it."
             f" Find what should have woken one of these tasks:{lines}"
         )
+
+
+def threads_at_work() -> bool:
+    """Whether another thread might wake the loop: one that is neither this one nor known to be idle."""
+    here = threading.current_thread()
+    return any(thread is not here and not thread.name.startswith(_IDLE) for thread in threading.enumerate())
 
 
 def waiter(name: str, coro: object) -> str:

@@ -7,7 +7,7 @@ go on raises `DeadlockError`, with the tasks that wait.
 
 ``run_virtual`` and ``run_seeded`` run one async function. For tests that anyio's pytest plugin runs::
 
-    @pytest.fixture(params=VIRTUAL_BACKENDS.values(), ids=VIRTUAL_BACKENDS)
+    @pytest.fixture(params=VIRTUAL_BACKENDS.values(), ids=list(VIRTUAL_BACKENDS))
     def anyio_backend(request): return request.param
 
 Threads and sockets live in real time. A loop with ``patience=0`` does not wait for them while it has timers:
@@ -18,18 +18,18 @@ might still wake waits for `OUTSIDE_PATIENCE` real seconds before it calls that 
 import asyncio
 import random
 import selectors
-import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from math import inf
+from itertools import count
+from math import inf, ulp
 from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypeVar, TypeVarTuple
 from weakref import WeakKeyDictionary
 
 import anyio
 
-from orchestrator.testing.deadlock import DeadlockError, waiter
+from orchestrator.testing.deadlock import DeadlockError, threads_at_work, waiter
 
 _trio_loop: ModuleType | None
 try:
@@ -49,6 +49,10 @@ OUTSIDE_PATIENCE: Final = 5.0
 
 # How often a step of the seeded loop holds some of the ready callbacks back.
 _HOLD_BACK: Final = 0.5
+
+# The share of lazy tasks where the seed makes some, and for how many turns of the loop they sleep at most.
+_LAZY_TASKS: Final = 0.25
+_LONGEST_NAP: Final = 32
 
 
 def run_virtual(
@@ -79,7 +83,8 @@ def run_seeded(
 
     On asyncio a step of a task may be run before or after any other ready callback, or held back for some
     turns of the loop; callbacks that are not steps of tasks keep their order among themselves, as asyncio
-    promises it. On trio the library's own random scheduler is seeded.
+    promises it. On trio the library's own random scheduler is seeded: every ready task takes one step in each
+    turn of the loop, in an order that the seed draws.
 
     Args:
         async_fn: what to run, with ``args``.
@@ -151,7 +156,7 @@ class _Jumping(selectors.DefaultSelector):
             return events
         if self.loop.jump():
             return events
-        if len(self.get_map()) > 1 or threading.active_count() > 1:
+        if len(self.get_map()) > 1 or threads_at_work():
             events = super().select(OUTSIDE_PATIENCE)
         if not events and not self.loop.has_ready():
             raise DeadlockError(self.loop.waiters())
@@ -165,6 +170,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         patience: real seconds to wait for threads and sockets before the clock jumps.
     """
 
+    _clock_resolution: float
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
 
@@ -189,6 +195,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not self._scheduled or self._scheduled[0].when() == inf:
             return False
         self._now = max(self._now, self._scheduled[0].when())
+        # A timer is due if it is earlier than now plus this; late in the year a nanosecond adds nothing.
+        self._clock_resolution = max(1e-9, ulp(self._now))
         return True
 
     def waiters(self) -> list[str]:
@@ -200,6 +208,8 @@ class SeededLoop(VirtualLoop):
     """A virtual asyncio loop that reorders and delays the steps of tasks as its seed draws it.
 
     A task never has two steps ready, so any order of the steps is legal. All other callbacks stay in order.
+    Every other seed also makes some tasks lazy: while anything else is ready, they are not run, for up to
+    `_LONGEST_NAP` turns of the loop.
 
     Args:
         seed: the name of the schedule.
@@ -210,35 +220,57 @@ class SeededLoop(VirtualLoop):
         """Make a loop at time 0."""
         super().__init__(patience)
         self._draw = random.Random(seed)  # noqa: S311 - a schedule is no secret
-        self._ordinals: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
+        self._laziness = self._draw.choice((0.0, _LAZY_TASKS))
+        self._ages = count()
+        self._tasks: WeakKeyDictionary[asyncio.Task[Any], tuple[int, bool]] = WeakKeyDictionary()
+        self._nap = 0
 
     def _run_once(self) -> None:
         held: list[asyncio.Handle] = []
         if len(self._ready) > 1:
             # Threads append meanwhile: take what is there and no more.
-            handles = self._mixed([self._ready.popleft() for _ in range(len(self._ready))])
-            if self._draw.random() < _HOLD_BACK:
-                cut = self._draw.randint(1, len(handles))
-                handles, held = handles[:cut], handles[cut:]
+            handles, held = self._drawn([self._ready.popleft() for _ in range(len(self._ready))])
             self._ready.extendleft(reversed(handles))
         super()._run_once()  # type: ignore[misc]
         self._ready.extendleft(reversed(held))
 
-    def _mixed(self, handles: list[asyncio.Handle]) -> list[asyncio.Handle]:
-        steps: list[tuple[int, asyncio.Handle]] = []
+    def _drawn(self, handles: list[asyncio.Handle]) -> tuple[list[asyncio.Handle], list[asyncio.Handle]]:
+        """Draw what runs in this turn, in which order, and what is held back."""
+        awake, lazy, others = self._sorted(handles)
+        held: list[asyncio.Handle] = []
+        if lazy and (awake or others) and self._nap > 0:
+            self._nap -= 1
+            held = lazy
+        else:
+            self._nap = self._draw.randint(1, _LONGEST_NAP)
+            awake += lazy
+        self._draw.shuffle(awake)
+        sources = [True] * len(awake) + [False] * len(others)
+        self._draw.shuffle(sources)
+        mixed = [awake.pop() if is_step else others.popleft() for is_step in sources]
+        if self._draw.random() < _HOLD_BACK:
+            cut = self._draw.randint(1, len(mixed))
+            mixed, held = mixed[:cut], mixed[cut:] + held
+        return mixed, held
+
+    def _sorted(
+        self, handles: list[asyncio.Handle]
+    ) -> tuple[list[asyncio.Handle], list[asyncio.Handle], deque[asyncio.Handle]]:
+        """Part the steps of tasks that are awake and lazy, by age of the task, from all other callbacks."""
+        steps: list[tuple[int, bool, asyncio.Handle]] = []
         others: deque[asyncio.Handle] = deque()
         for handle in handles:
             task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]  # noqa: SLF001
-            if isinstance(task, asyncio.Task):
-                steps.append((self._ordinals.setdefault(task, len(self._ordinals)), handle))
-            else:
+            if not isinstance(task, asyncio.Task):
                 others.append(handle)
+                continue
+            if task not in self._tasks:
+                self._tasks[task] = next(self._ages), self._draw.random() < self._laziness
+            steps.append((*self._tasks[task], handle))
         # The order in which tasks became ready may hang on addresses: anyio cancels a set of tasks.
         steps.sort(key=lambda step: step[0])
-        self._draw.shuffle(steps)
-        sources = [True] * len(steps) + [False] * len(others)
-        self._draw.shuffle(sources)
-        return [steps.pop()[1] if is_step else others.popleft() for is_step in sources]
+        awake = [handle for _, lazy, handle in steps if not lazy]
+        return awake, [handle for _, lazy, handle in steps if lazy], others
 
 
 # What anyio's pytest plugin takes as `anyio_backend`, by name. The clock of the trio entry is shared by the
