@@ -17,6 +17,7 @@ from orchestrator.core.apply_growth import GROWTH
 from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
 from orchestrator.core.resources import resources_of
+from orchestrator.core.sequences import grown
 from orchestrator.core.settling import leave, leave_status, let_go
 from orchestrator.core.state import EdgeState, NodeState, Question, RunState, SteerState
 from orchestrator.core.status import Status
@@ -45,10 +46,13 @@ def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None
         state.nodes[operation.name] = NodeState(operation, Birth(number), operation.name)
     for edge in plan.edges:
         link = EdgeState(edge.source, edge.target, edge)
-        state.nodes[edge.source].outs.append(link)
+        source = state.nodes[edge.source]
+        source.outs = grown(source.outs, link)
         target = state.nodes[edge.target]
-        target.ins.append(link)
+        target.ins = grown(target.ins, link)
         target.pending += 1
+    for node in state.nodes.values():
+        node.ins, node.outs = tuple(node.ins), tuple(node.outs)
     state.live = len(plan.operations)
     state.metered = plan.budget.tokens is not None or plan.budget.cost_usd is not None
 

@@ -12,6 +12,7 @@ from orchestrator.core.births import Birth
 from orchestrator.core.context import prior_of
 from orchestrator.core.frames import Frame
 from orchestrator.core.payloads import read_escalation, read_verdict
+from orchestrator.core.sequences import grown
 from orchestrator.core.settling import leave, let_go
 from orchestrator.core.spec import Edge, EdgeKind
 from orchestrator.core.state import EdgeState, Emitted, Escalation, NodeState, RunState, Write
@@ -49,9 +50,9 @@ def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
 def _link(state: RunState, edge: Edge) -> None:
     link = EdgeState(edge.source, edge.target, edge)
     source = state.nodes[edge.source]
-    source.outs.append(link)
+    source.outs = grown(source.outs, link)
     target = state.nodes[edge.target]
-    target.ins.append(link)
+    target.ins = grown(target.ins, link)
     if not source.released:
         target.pending += 1
 
@@ -68,7 +69,7 @@ def _splice(state: RunState, emitter: NodeState, child: NodeState) -> None:
         link.source = child.name
         if link.spec.reads_as is None:
             link.spec = msgspec.structs.replace(link.spec, reads_as=link.spec.source)
-        child.outs.append(link)
+        child.outs = grown(child.outs, link)
     emitter.outs = kept
     emitter.superseded_by = child.name
     child.rungs = emitter.rungs + 1
@@ -88,9 +89,7 @@ def _emission(state: RunState, fact: f.EmissionAccepted, frame: Frame) -> None:
     payload = frame.values[fact.payload]
     node.emitted = fact.number
     entry = Emitted(fact.emission, fact.number, fact.attempt, payload, fact.key, fact.child, fact.role)
-    if node.ledger is None:
-        node.ledger = []
-    node.ledger.append(entry)
+    node.ledger = grown(node.ledger, entry)
     identity = (fact.emission, payload if fact.key is None else fact.key, fact.nth)
     if node.identities is None:
         node.identities = {}

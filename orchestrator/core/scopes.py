@@ -177,6 +177,6 @@ def _emissions(state: RunState, names: Mapping[str, None]) -> Mapping[str, objec
     """Kind -> payloads of accepted emissions of these nodes, in graph order."""
     by_kind: dict[str, list[Emitted]] = {kind: [] for kind in EMISSIONS}
     for name in in_graph_order(state, names):
-        for entry in state.nodes[name].ledger or ():
+        for entry in state.nodes[name].ledger:
             by_kind.setdefault(entry.kind, []).append(entry)
     return Lazy(dict.fromkeys(by_kind), lambda kind: [_decode(entry.payload) for entry in by_kind[kind]])

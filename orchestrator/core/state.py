@@ -7,6 +7,7 @@ look at them, and a state can be compared and printed.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -116,8 +117,8 @@ class NodeState(msgspec.Struct, gc=False):
     parent: str | None = None
     depth: int = 0
     status: Status = Status.WAITING
-    ins: list[EdgeState] = []
-    outs: list[EdgeState] = []
+    ins: Sequence[EdgeState] = ()
+    outs: Sequence[EdgeState] = ()
     #: incoming edges whose source has not let go yet; 0 means due
     pending: int = 0
     #: it was settled while it still waited: what its predecessors do is nothing to it
@@ -146,7 +147,7 @@ class NodeState(msgspec.Struct, gc=False):
     holds: tuple[str, ...] = ()
     #: number of accepted emissions, over all attempts
     emitted: int = 0
-    ledger: list[Emitted] | None = None
+    ledger: Sequence[Emitted] = ()
     #: children accepted by it so far; numbers births, never reused
     children: int = 0
     #: identity of an emission -> its ledger number (engine.md 13)

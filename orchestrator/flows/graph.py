@@ -41,6 +41,8 @@ class Graph:
     predicates: tuple[EdgeCondition, ...] = ()
     branches: Mapping[str, object] = field(default_factory=dict)
     returns: Mapping[str, type] = field(default_factory=dict)
+    #: what ``check`` found: a graph never changes, and one that runs often is looked at once
+    _checked: list[tuple[str, ...]] = field(default_factory=list, repr=False, compare=False)
 
     def __len__(self) -> int:
         """Number of nodes."""
@@ -57,9 +59,12 @@ class Graph:
             UnknownNodeError: an edge or a condition names a node that does not exist.
             GraphError: nodes that share a branch are not ordered.
         """
+        if self._checked:
+            return self._checked[0]
         self._check_names()
         order = topological_order(self.operations, [(edge.source, edge.target) for edge in self.edges])
         self._check_branches(order)
+        self._checked.append(order)
         return order
 
     def _check_names(self) -> None:

@@ -172,7 +172,7 @@ def _again(node: NodeState, found: Found, values: list[bytes]) -> list[EmissionI
     if not isinstance(emission, SpawnRequest | TaskAssignment):
         return []
     payload = dump(emission)
-    made = [entry for entry in node.ledger or () if entry.child is not None and entry.payload == payload]
+    made = [entry for entry in node.ledger if entry.child is not None and entry.payload == payload]
     if not made:
         return []
     values.append(payload)
