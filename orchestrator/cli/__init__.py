@@ -1,4 +1,4 @@
-"""The command line. ``main`` is the console script ``callboard``; ``import orchestrator`` never loads this."""
+"""The command line: ``main`` is the console script ``callboard``."""
 
 from orchestrator.cli.commands import main
 

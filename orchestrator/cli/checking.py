@@ -105,11 +105,8 @@ def _attempts(flow: Flow, name: str | None, own: Any) -> int:
 
 def _budget_lines(found: Mapping[str, Any]) -> list[str]:
     stated: Mapping[str, Any] = found["stated"]
-    lines = [
-        "budget",
-        f"  planned: {_count(found['planned_nodes'], 'node')}, "
-        f"at most {_count(found['planned_attempts'], 'attempt')}",
-    ]
+    attempts = _count(found["planned_attempts"], "attempt")
+    lines = ["budget", f"  planned: {_count(found['planned_nodes'], 'node')}, at most {attempts}"]
     if "spawns" not in found:
         needed = ", ".join(f"{name} is {value}" for name, value in stated.items())
         return [*lines, f"  allowed: depends on arguments that have no default ({needed})"]

@@ -141,11 +141,15 @@ def run(
     json: Annotated[
         bool, typer.Option("--json", help="One event per line as JSON; the last line is the result.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the line that says what came of it.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Only the line that says what came of it.")
+    ] = False,
     grace: Annotated[
         float,
         typer.Option(
-            min=0.0, envvar="CALLBOARD_GRACE", help="Seconds from the first Ctrl-C or SIGTERM to the interruption."
+            min=0.0,
+            envvar="CALLBOARD_GRACE",
+            help="Seconds from the first Ctrl-C or SIGTERM to the interruption.",
         ),
     ] = 10.0,
     on_end: Annotated[
@@ -271,7 +275,8 @@ def events(
 @app.command("try")
 def try_(
     target: Annotated[
-        str, typer.Argument(metavar="FILE:ROLE", help="A role file (or a flow document) and one of its roles.")
+        str,
+        typer.Argument(metavar="FILE:ROLE", help="A role file (or a flow document) and one of its roles."),
     ],
     given: Annotated[
         list[str] | None,
@@ -293,15 +298,15 @@ def try_(
       callboard try cast.py:scout --with target=src
       callboard try cast.py:critic --input 'draft={"text": "We never lose data."}'
     """  # noqa: D301
-    asked = options.TryOptions(
-        target, tuple(given or ()), tuple(inputs or ()), instruction, debug=debug
-    )
+    asked = options.TryOptions(target, tuple(given or ()), tuple(inputs or ()), instruction, debug=debug)
     return int(_late("try")(asked))
 
 
 @app.command("init")
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to; made if it is missing.")] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="Where to; made if it is missing.")
+    ] = Path(),
     template: Annotated[str, typer.Option(metavar="NAME", help="What to begin with.")] = "starter",
     debug: _Debug = False,
 ) -> int:

@@ -30,7 +30,7 @@ _HARMLESS: Final = re.compile(r"[\u200c\u200d\u00a0\u1680\u2000-\u200a\u202f\u20
 
 
 def clean(text: object) -> str:
-    """``text`` on one line; control, direction and half characters are written out (``\\x1b``, ``\\u202e``).
+    """``text`` on one line; control, direction and half characters are written out as escapes.
 
     Everything that comes from a node, a role, a file or an error passes through here on its way out.
     """
@@ -73,7 +73,8 @@ def write(stream: TextIO | None, text: str | bytes) -> bool:
     """Write and flush; a reader that went away gets nothing more, and that is no error.
 
     Args:
-        stream: None where the process was started without it. text: bytes are UTF-8 as they are.
+        stream: None where the process was started without it.
+        text: bytes are written as they are.
 
     Returns:
         False if nobody reads the stream any more.

@@ -66,7 +66,11 @@ def told(error: BaseException, *, debug: bool) -> str:
         words = " ".join(str(first).split("\n", 1)[0].split())
         kind = "" if isinstance(first, InternalError) else f"{type(first).__name__}: "
         said = "" if "this is a bug" in words else "; this is a bug in callboard"
-        hint = "please report it with the traceback above" if debug else "run again with --debug for the traceback"
+        hint = (
+            "please report it with the traceback above"
+            if debug
+            else "run again with --debug for the traceback"
+        )
         line = f"error: {kind}{words}{said}; {hint}"
     else:
         line = f"error: {' '.join(_words(first).split())}"

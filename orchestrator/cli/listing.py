@@ -83,14 +83,15 @@ def _role(role: Role) -> list[str]:
     rows: list[tuple[str, str]] = [("role", role.name), ("declared in", _near(role.origin))]
     rows.append(("description", role.description))
     rows.append(("performed by", _performer(role)))
-    for name in ("models", "fallback", "modes"):
-        rows.append((name, ", ".join(getattr(role, name))))
+    rows += [(name, ", ".join(getattr(role, name))) for name in ("models", "fallback", "modes")]
     rows.append(("tools", ", ".join(getattr(tool, "__name__", str(tool)) for tool in role.tools)))
     rows.append(("effort", role.effort or ""))
     rows.append(("escalates to", role.escalates_to or ""))
     rows.append(("attempts", str(role.retry.attempts) if role.retry is not None else ""))
     rows.append(("timeout", f"{role.timeout:g} s" if role.timeout is not None else ""))
-    rows.append(("returns", "" if role.returns is None else getattr(role.returns, "__name__", str(role.returns))))
+    rows.append(
+        ("returns", "" if role.returns is None else getattr(role.returns, "__name__", str(role.returns)))
+    )
     lines = [_table(row for row in rows if row[1]), "", "may emit"]
     lines.append(_table((kind.emission_kind, effect(kind)) for kind in role.grants))
     if role.artifacts:
@@ -107,11 +108,16 @@ def _near(place: str) -> str:
 def _performer(role: Role) -> str:
     if role.fn is None:
         return "a model"
-    return f"the function {getattr(role.fn, '__qualname__', role.name)}{'' if role.is_async else ', in a thread'}"
+    called = getattr(role.fn, "__qualname__", role.name)
+    return f"the function {called}{'' if role.is_async else ', in a thread'}"
 
 
 def _artifact(artifact: Artifact) -> str:
-    words = [artifact.path, *(["required"] if artifact.required else []), *([artifact.kind] if artifact.kind else [])]
+    words = [
+        artifact.path,
+        *(["required"] if artifact.required else []),
+        *([artifact.kind] if artifact.kind else []),
+    ]
     return ", ".join(words)
 
 
@@ -130,7 +136,12 @@ def emissions(asked: Asked) -> int:
             every = {kind: emission_schema(type_) for kind, type_ in EMISSIONS.items()}
             say(_json(every))
             return 0
-        say(_table((kind, f"{_first_line(inspect.getdoc(type_))}  [{_mark(type_)}]") for kind, type_ in EMISSIONS.items()))
+        say(
+            _table(
+                (kind, f"{_first_line(inspect.getdoc(type_))}  [{_mark(type_)}]")
+                for kind, type_ in EMISSIONS.items()
+            )
+        )
         return 0
     type_ = find_emission(asked.name)
     schema = emission_schema(type_)

@@ -64,6 +64,10 @@ class _Stderr(logging.Handler):
 def _clean(_logger: Any, _method: str, event: EventDict) -> EventDict:
     """Nothing that a terminal would obey; of a traceback the lines stay."""
     return {
-        key: clean_lines(value) if key in {"exception", "stack"} else clean(value) if isinstance(value, str) else value
+        key: clean_lines(value)
+        if key in {"exception", "stack"}
+        else clean(value)
+        if isinstance(value, str)
+        else value
         for key, value in event.items()
     }

@@ -93,5 +93,7 @@ def any_value(text: str, where: str, *, strict: bool = False) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         if strict:
-            raise UsageError(f"""{where} is not JSON ({error}); quote a text twice: '"like this"'""") from None
+            raise UsageError(
+                f"""{where} is not JSON ({error}); quote a text twice: '"like this"'"""
+            ) from None
         return text

@@ -43,6 +43,12 @@ class Outlet:
             self._room = Event()
             await self._room.wait()
 
+    async def drained(self) -> None:
+        """Wait until everything was written, or nobody reads any more."""
+        while self._size and not self._broken:
+            self._room = Event()
+            await self._room.wait()
+
     def close(self) -> None:
         """Write what is pending, and then nothing more."""
         self._closed = True

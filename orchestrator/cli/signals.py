@@ -38,6 +38,12 @@ class Stopper:
         self.patience = patience
         self._grace, self._tell = grace, tell
         self._count = 0
+        self._last_word: threading.Timer | None = None
+
+    def stand_down(self) -> None:
+        """The loop heard: it need not be ended from outside any more."""
+        if self._last_word is not None:
+            self._last_word.cancel()
 
     async def listen(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Serve signals until cancelled."""
@@ -58,7 +64,7 @@ class Stopper:
     def _counted(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
         if self._count == _LAST - 1:
-            end_process_after(self._grace_of_loop, INTERRUPTED)
+            self._last_word = end_process_after(self._grace_of_loop, INTERRUPTED)
         if self._count >= _LAST:
             os._exit(INTERRUPTED)
 

@@ -1,0 +1,143 @@
+"""Questions of roles, asked on the terminal: one at a time, and taken back when they are settled."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from anyio import CancelScope, Event, create_task_group, wait_readable
+
+from orchestrator.cli.edge import clean, is_terminal, note, write
+from orchestrator.cli.views import View
+from orchestrator.core import commands
+from orchestrator.core.status import RunReason
+from orchestrator.runtime.envelopes import Envelope
+from orchestrator.runtime.run import Run
+
+__all__ = ["ask_on_terminal", "can_ask"]
+
+_ASKED, _ANSWERED = "QuestionAsked", "QuestionAnswered"
+_KINDS: Final = (
+    _ASKED,
+    _ANSWERED,
+    "NodeCompleted",
+    "NodeFailed",
+    "NodeSkipped",
+    "NodeVetoed",
+    "NodeCancelled",
+)
+_BY: Final = "terminal"
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal and can be asked."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr) and not os.environ.get("CI")
+
+
+async def ask_on_terminal(run: Run, view: View) -> None:
+    """Ask what the run's nodes ask, until the run is over."""
+    desk = _Desk(run, view)
+    async with create_task_group() as group:
+        group.start_soon(desk.serve)
+        async with run.events(kinds=_KINDS) as events:
+            async for envelope in events:
+                desk.take(envelope)
+        group.cancel_scope.cancel()
+
+
+class _Desk:
+    """Questions that wait for a person, and the one that is being asked."""
+
+    def __init__(self, run: Run, view: View) -> None:
+        self._run, self._view = run, view
+        self._waiting: deque[Envelope] = deque()
+        self._arrived = Event()
+        self._open: tuple[str | None, str] | None = None
+        self._prompt: CancelScope | None = None
+        self._left = False
+
+    def take(self, envelope: Envelope) -> None:
+        """A question came, or one was settled elsewhere, or a node ended."""
+        key = (envelope.node, envelope.data.get("key", ""))
+        if envelope.kind == _ASKED:
+            self._waiting.append(envelope)
+            self._arrived.set()
+        elif envelope.kind == _ANSWERED:
+            self._waiting = deque(one for one in self._waiting if (one.node, one.data["key"]) != key)
+            if self._open == key and self._prompt is not None:
+                self._prompt.cancel()
+        if self._left:
+            self._suspend()
+
+    async def serve(self) -> None:
+        """Ask one question after the other."""
+        while not self._left:
+            while not self._waiting:
+                self._arrived = Event()
+                await self._arrived.wait()
+            question = self._waiting.popleft()
+            self._open = (question.node, question.data["key"])
+            with CancelScope() as self._prompt, self._view.aside():
+                await self._ask(question)
+            self._open = None
+        self._suspend()
+
+    async def _ask(self, question: Envelope) -> None:
+        choices = tuple(question.data.get("choices") or ())
+        note(f"{clean(question.node)} asks: {clean(question.data['question'])}")
+        for number, choice in enumerate(choices, 1):
+            note(f"  {number}  {clean(choice)}")
+        while True:
+            write(sys.stderr, "> ")
+            line = await _line()
+            if line is None:
+                note("\nno answer: the run is suspended as soon as nothing else runs")
+                self._left = True
+                return
+            fault = self._answer(question, line, choices)
+            if fault is None:
+                return
+            note(fault)
+
+    def _answer(self, question: Envelope, line: str, choices: Sequence[str]) -> str | None:
+        """Give an answer; returns why it does not fit, or None."""
+        text = line.strip()
+        value, fault = _value(text, choices, question.data.get("schema"))
+        if fault is not None:
+            return fault
+        receipt = self._run.answer(question.node or "", value, key=question.data["key"], by=_BY)
+        return None if receipt else f"{receipt.reason}: {clean(receipt.detail)}"
+
+    def _suspend(self) -> None:
+        """Nobody answers: stop once only questions are left."""
+        state = self._run.engine.state
+        if not state.running and state.asking:
+            self._run.engine.ask(commands.Cancel(suspend=RunReason.AWAITING_ANSWER, reason="nobody answered"))
+
+
+def _value(text: str, choices: Sequence[str], schema: Mapping[str, Any] | None) -> tuple[Any, str | None]:
+    """What a line means: a choice by name or number, JSON where the question wants more than text."""
+    if choices:
+        if text in choices:
+            return text, None
+        if text.isdecimal() and 1 <= int(text) <= len(choices):
+            return choices[int(text) - 1], None
+        return None, f"write one of {', '.join(map(clean, choices))}, or its number"
+    if schema is None or schema.get("type") == "string":
+        return text, None
+    try:
+        return msgspec.json.decode(text), None
+    except msgspec.DecodeError as error:
+        return None, f"this has to be JSON of type {clean(schema.get('type', 'any'))}: {clean(error)}"
+
+
+async def _line() -> str | None:
+    """A line from the terminal; None at its end. It waits without a thread, so it can be taken back."""
+    descriptor = sys.stdin.fileno()
+    await wait_readable(descriptor)
+    raw = os.read(descriptor, 65_536)
+    return raw.decode("utf-8", "replace") if raw else None
