@@ -87,13 +87,17 @@ def _escalated(state: RunState, fact: f.NodeEscalated, frame: Frame) -> None:
 def _emission(state: RunState, fact: f.EmissionAccepted, frame: Frame) -> None:
     node = state.nodes[fact.node]
     payload = frame.values[fact.payload]
-    node.emitted = fact.number
     entry = Emitted(fact.emission, fact.number, fact.attempt, payload, fact.key, fact.child, fact.role)
-    node.ledger = grown(node.ledger, entry)
-    identity = (fact.emission, payload if fact.key is None else fact.key, fact.nth)
-    if node.identities is None:
-        node.identities = {}
-    node.identities[identity] = fact.number
+    if fact.number <= node.emitted:
+        # a later attempt said it again: the entry is this attempt's now
+        node.ledger = tuple(entry if known.number == fact.number else known for known in node.ledger)
+    else:
+        node.emitted = fact.number
+        node.ledger = grown(node.ledger, entry)
+        identity = (fact.emission, payload if fact.key is None else fact.key, fact.nth)
+        if node.identities is None:
+            node.identities = {}
+        node.identities[identity] = fact.number
     if fact.emission == "Verdict":
         verdict = read_verdict(payload)
         node.verdicts = [*(node.verdicts or ()), verdict.verdict]

@@ -11,12 +11,14 @@ from orchestrator.core.escalation import request_escalation
 from orchestrator.core.facts import EmissionAccepted
 from orchestrator.core.growth import assign, spawn
 from orchestrator.core.refusing import refuse
-from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.state import Emitted, NodeState, RunState
 from orchestrator.core.status import Status
 
 __all__ = ["grants_of", "take"]
 
 _ALWAYS = "EscalationRequest"
+#: Kinds of which only the final attempt's count (engine.md 14).
+_OF_ATTEMPT = frozenset({"Verdict", "EscalationRequest"})
 #: Kinds that grow the graph: offered only where there is spawn budget.
 _GROWING = frozenset({"SpawnRequest", "TaskAssignment"})
 
@@ -118,7 +120,22 @@ def _seen(decision: Decision, node: NodeState, emission: EmissionIn, number: int
         refused = refuse(decision, node, emission, "duplicate", detail)
         if emission.key is not None and emission.channel == "call":
             return refused
+    elif emission.kind in _OF_ATTEMPT:
+        return _said_again(decision, node, emission, entry)
     return Accepted(entry.child, number)
+
+
+def _said_again(decision: Decision, node: NodeState, emission: EmissionIn, entry: Emitted) -> Receipt:
+    """What counts for its attempt only counts again when a later attempt says it; it stays one entry."""
+    position = emission.payload or 0
+    act = _ACTS.get(emission.kind)
+    child = None if act is None else act(decision, node, emission, decision.values[position])
+    if isinstance(child, Refused):
+        return child
+    name, number, role = node.op.name, entry.number, node.op.role
+    fact = EmissionAccepted(name, node.attempt, emission.kind, number, position, role=role, child=child)
+    decision.fact(fact)
+    return Accepted(child, number)
 
 
 #: Each gives the name of the node that it made or means, None, or the refusal.

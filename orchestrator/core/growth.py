@@ -149,7 +149,7 @@ def admit(decision: Decision, child: Child) -> str | Refused:
     decision.fact(
         NodeAdded(
             operation,
-            _edges(child, operation.name),
+            _edges(state, child, operation.name),
             parent,
             number,
             0 if emitter is None else emitter.depth + 1,
@@ -273,7 +273,7 @@ def _free(state: RunState, origin: str, suffix: str) -> str:
     return f"{origin}.{suffix}-{count}"
 
 
-def _edges(child: Child, name: str) -> tuple[Edge, ...]:
+def _edges(state: RunState, child: Child, name: str) -> tuple[Edge, ...]:
     bound = child.emitter is not None and not child.independent
     if not (bound or child.after or child.before):
         return ()
@@ -283,7 +283,7 @@ def _edges(child: Child, name: str) -> tuple[Edge, ...]:
             Edge(source=child.emitter.op.name, target=name, kind=EdgeKind.CHILD, accept=CHILD_ACCEPTS)
         )
     edges += [
-        Edge(source=after, target=name, accept=DOCUMENT_ACCEPTS)
+        _after(state, after, name)
         for after in child.after
         if child.emitter is None or after != child.emitter.op.name or child.independent
     ]
@@ -293,3 +293,11 @@ def _edges(child: Child, name: str) -> tuple[Edge, ...]:
         for before in child.before
     ]
     return tuple(edges)
+
+
+def _after(state: RunState, name: str, target: str) -> Edge:
+    """The edge from what a name means: through escalations the child, still read under the name."""
+    node = state.resolve(name)
+    if node is None or node.op.name == name:
+        return Edge(source=name, target=target, accept=DOCUMENT_ACCEPTS)
+    return Edge(source=node.op.name, target=target, accept=DOCUMENT_ACCEPTS, reads_as=name)

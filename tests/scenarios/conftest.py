@@ -162,15 +162,19 @@ def _disjoint(result: RunResult) -> list[str]:
     return faults + [f"{name} ran and is in not_run" for name in sorted(overlap - restored)]
 
 
-def edges_of(facts: list[Envelope]) -> list[tuple[int, str, str]]:
-    """(seq, source, target) of every edge as it was written; splices move sources later."""
+def edges_of(facts: list[Envelope], *, spliced: bool = False) -> list[tuple[int, str, str]]:
+    """(seq, source, target) of every edge as it was written; ``spliced``: those that an escalation moves."""
     edges = []
     for fact in facts:
         if fact.kind == "GraphPlanned":
             found = fact.data["plan"].get("edges", [])
         else:
             found = fact.data["edges"] if fact.kind == "NodeAdded" else []
-        edges += [(fact.seq or 0, edge["source"], edge["target"]) for edge in found]
+        edges += [
+            (fact.seq or 0, edge["source"], edge["target"])
+            for edge in found
+            if not (spliced and edge.get("kind") == "child")
+        ]
     return edges
 
 
@@ -190,11 +194,12 @@ def _starts(facts: list[Envelope]) -> list[str]:
             started.setdefault(name, seq)
             if name in settled:
                 faults.append(f"{name} started at {seq}, after it settled at {settled[name]}")
+    moved = {(source, target) for _, source, target in edges_of(facts, spliced=True)}
     for added, source, target in edges_of(facts):
         if target not in started:
             continue
         holder = source
-        while holder in successor and successor[holder] != target:
+        while (source, target) in moved and holder in successor and successor[holder] != target:
             holder = successor[holder]
         for waited in {source, holder}:
             if settled.get(waited, len(facts) + 1) > started[target]:
