@@ -6,7 +6,7 @@ from emissions import Accepted, Refused
 from orchestrator.core import commands as c
 from orchestrator.core.closing import stop_run, suspend_run
 from orchestrator.core.decisions import Decision
-from orchestrator.core.dispatch import start_all
+from orchestrator.core.dispatch import start_all, wake
 from orchestrator.core.emitting import take
 from orchestrator.core.facts import (
     BranchCreated,
@@ -208,12 +208,14 @@ def ask(decision: Decision, command: c.Ask) -> None:
 
 def begin_asking(decision: Decision, node: NodeState, command: c.Ask) -> None:
     """(running, asking): the node holds no slot while it waits."""
+    freed = node.holds
     decision.fact(
         QuestionAsked(
             node.op.name, command.attempt, command.key, command.question, command.choices, command.schema,
             command.default,
         )
     )  # fmt: skip
+    wake(decision, freed)
 
 
 def answer(decision: Decision, command: c.Answer) -> None:

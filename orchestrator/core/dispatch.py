@@ -10,32 +10,34 @@ from collections import deque
 
 from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.facts import NodePaused, NodeStarted
-from orchestrator.core.resources import missing
+from orchestrator.core.resources import capacity, missing, resources_of
 from orchestrator.core.spec import UNLIMITED
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["over_budget", "start", "start_all", "wake"]
+__all__ = ["SLOT", "over_budget", "start", "start_all", "wake"]
 
-_SLOT = "slot"
+SLOT = "slot"
 
 
-def start(decision: Decision, node: NodeState, _why: Why = None) -> None:
-    """(ready, running): begin the next attempt if nothing holds it back."""
+def start(decision: Decision, node: NodeState, why: Why = None) -> None:
+    """(ready, running): begin the next attempt if nothing holds it back.
+
+    ``why`` is the resource at the head of whose queue the node stood: it keeps that place.
+    """
     state = decision.state
     if state.paused or state.draining or state.cancelling or (state.metered and over_budget(state)):
         if state.paused and node.paused_in != state.pauses:
             decision.fact(NodePaused(node.op.name))
         return
-    limit = state.budget.concurrency
-    if state.slots >= (UNLIMITED if limit is None else limit):
-        _park(state, _SLOT, node)
+    if state.slots >= _limit(state):
+        _park(state, SLOT, node, first=why == SLOT)
         return
     if state.plan.limits or node.op.branch is not None or node.branch is not None:
         lacking = missing(state, node)
         if lacking is not None:
-            _park(state, lacking, node)
-            _wake_one(decision, _SLOT)
+            _park(state, lacking, node, first=why == lacking)
+            wake(decision, resources_of(state, node))
             return
     decision.fact(NodeStarted(node.op.name, node.attempt + (not node.resumes)))
 
@@ -51,10 +53,20 @@ def over_budget(state: RunState) -> str | None:
 
 
 def wake(decision: Decision, freed: tuple[str, ...]) -> None:
-    """A slot and ``freed`` resources have become free: their first waiters try again."""
-    if decision.state.parked:
-        for resource in (*freed, _SLOT):
-            _wake_one(decision, resource)
+    """A slot and ``freed`` resources may have become free: their first waiters try again.
+
+    A waiter for a resource takes the slot that came with it, so that the first in the queue for slots
+    is not called in vain.
+    """
+    state = decision.state
+    if not state.parked:
+        return
+    woken = False
+    for resource in freed:
+        if state.used.get(resource, 0) < capacity(state, resource):
+            woken = _wake_one(decision, resource) or woken
+    if not woken and state.slots < _limit(state):
+        _wake_one(decision, SLOT)
 
 
 def start_all(decision: Decision) -> None:
@@ -64,18 +76,27 @@ def start_all(decision: Decision) -> None:
         decision.recommend(decision.state.nodes[name], Status.RUNNING)
 
 
-def _park(state: RunState, resource: str, node: NodeState) -> None:
+def _limit(state: RunState) -> int:
+    limit = state.budget.concurrency
+    return UNLIMITED if limit is None else limit
+
+
+def _park(state: RunState, resource: str, node: NodeState, *, first: bool) -> None:
     queue = state.parked.get(resource)
     if queue is None:
         queue = state.parked[resource] = deque()
-    queue.append(node.op.name)
+    if first:
+        queue.appendleft(node.op.name)
+    else:
+        queue.append(node.op.name)
 
 
-def _wake_one(decision: Decision, resource: str) -> None:
+def _wake_one(decision: Decision, resource: str) -> bool:
     state = decision.state
     queue = state.parked.get(resource)
     while queue:
         node = state.nodes[queue.popleft()]
         if node.status is Status.READY:
-            decision.recommend(node, Status.RUNNING)
-            return
+            decision.recommend(node, Status.RUNNING, resource)
+            return True
+    return False

@@ -29,6 +29,7 @@ from orchestrator.core.facts import (
 from orchestrator.core.gates import judge_gate
 from orchestrator.core.proposals import carry_out
 from orchestrator.core.refusing import total_refusals
+from orchestrator.core.resources import resources_of
 from orchestrator.core.spec import Retry
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, Status
@@ -140,7 +141,7 @@ def settle_failed(decision: Decision, node: NodeState, error: Failure) -> None:
     """Settle a node as failed, from whichever status it has."""
     if node.refusals:
         total_refusals(decision, node)
-    freed = node.holds
+    freed = _freed(decision.state, node)
     decision.fact(NodeFailed(node.op.name, node.attempt, error))
     judge_gate(decision, node, None, f"it failed: {error.type}: {error.message}"[:500])
     after(decision, node, freed)
@@ -198,7 +199,7 @@ def cancel(decision: Decision, node: NodeState, why: Why) -> None:
     """(anything live, cancelled)."""
     if node.refusals:
         total_refusals(decision, node)
-    freed = node.holds
+    freed = _freed(decision.state, node)
     reason = why if isinstance(why, str) else node.reason
     decision.fact(NodeCancelled(node.op.name, reason))
     after(decision, node, freed)
@@ -230,17 +231,23 @@ def fail_waiting(decision: Decision, node: NodeState, why: Why) -> None:
 
 def become(decision: Decision, node: NodeState, fact: Fact) -> None:
     """(waiting, ready | skipped | vetoed): the judgement is the fact."""
+    freed = () if node.status is Status.WAITING else _freed(decision.state, node)
     decision.fact(fact)
     if node.status is Status.READY:
         decision.recommend(node, Status.RUNNING)
     else:
-        after(decision, node, ())
+        after(decision, node, freed)
 
 
 def ready_again(decision: Decision, node: NodeState, _why: Why) -> None:
     """(backing_off | asking, ready)."""
     decision.fact(NodeReady(node.op.name))
     decision.recommend(node, Status.RUNNING)
+
+
+def _freed(state: RunState, node: NodeState) -> tuple[str, ...]:
+    """What others may have when the node settles: what it holds, or the resources whose queue called it."""
+    return resources_of(state, node) if node.status is Status.READY else node.holds
 
 
 def after(decision: Decision, node: NodeState, freed: tuple[str, ...]) -> None:
