@@ -12,6 +12,8 @@ from enum import StrEnum
 
 import msgspec
 
+from orchestrator.errors import OperationError
+
 __all__ = [
     "ALL_OUTCOMES",
     "BUILDER_ACCEPTS",
@@ -133,6 +135,18 @@ class Gate(_Spec, frozen=True):
     back_to: str | None = None
     refuse_on: tuple[str, ...] = ("REJECT",)
     on_undecided: Undecided = Undecided.HOLD
+
+    def __post_init__(self) -> None:
+        """Take the plain word for ``on_undecided``, and refuse one that is none of the three.
+
+        Raises:
+            OperationError: an unknown word.
+        """
+        given: str = self.on_undecided
+        if not isinstance(given, Undecided):
+            if given not in tuple(Undecided):
+                raise OperationError(f"on_undecided is {given!r}; write hold, reject or pass")
+            msgspec.structs.force_setattr(self, "on_undecided", Undecided(given))
 
 
 class Retry(_Spec, frozen=True):
