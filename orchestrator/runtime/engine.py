@@ -380,8 +380,7 @@ class Engine:
                 self._perform[type(effect)](effect)
             seq += 1
         self.published += len(record.facts)
-        if not self.bus.silent:
-            self.bus.publish(self, record)
+        self.bus.publish(self, record)
         if self._watchers:
             self._wake_watchers()
         if self.workers.starts and not self._own:

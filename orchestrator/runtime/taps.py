@@ -158,13 +158,18 @@ class Tap:
                 self._put(sender, item)
             self._bell.put(True)
             return
-        self._put(sender, item)
+        buffer = self._buffer
+        # not isinstance: a struct's metaclass makes that several times as slow
+        if type(item) is Record and not buffer.gaps and buffer.pending + len(item.facts) <= buffer.limit:
+            buffer.items.append((sender, item))
+            buffer.pending += len(item.facts)
+        else:
+            self._put(sender, item)
         if self._arrived is not None:
             arrived, self._arrived = self._arrived, None
             arrived.set()
 
     def _put(self, sender: Source, item: Record | Envelope) -> None:
-        # not isinstance: a struct's metaclass makes that several times as slow
         if type(item) is Record:
             self._buffer.put(sender, item)
         else:
