@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from orchestrator.testing.lawful import LawfulSession as LawfulSession
     from orchestrator.testing.laws import LawError as LawError
     from orchestrator.testing.laws import assert_laws as assert_laws
+    from orchestrator.testing.laws import broken_laws as broken_laws
+    from orchestrator.testing.laws import story as story
     from orchestrator.testing.loops import VIRTUAL_BACKENDS as VIRTUAL_BACKENDS
     from orchestrator.testing.loops import run_seeded as run_seeded
     from orchestrator.testing.loops import run_virtual as run_virtual
@@ -42,6 +44,7 @@ __all__ = [
     "ScriptError",
     "Scripted",
     "assert_laws",
+    "broken_laws",
     "does",
     "emits",
     "fake_turn",
@@ -52,6 +55,7 @@ __all__ = [
     "run_virtual",
     "scripted",
     "seeded_loop",
+    "story",
     "virtual_clock",
     "waits",
 ]
@@ -67,6 +71,7 @@ _HOMES = {
     "ScriptError": "script_error",
     "Scripted": "scripts",
     "assert_laws": "laws",
+    "broken_laws": "laws",
     "does": "scripts",
     "emits": "scripts",
     "fake_turn": "fake",
@@ -77,6 +82,7 @@ _HOMES = {
     "run_virtual": "loops",
     "scripted": "scripts",
     "seeded_loop": "loops",
+    "story": "laws",
     "virtual_clock": "loops",
     "waits": "scripts",
 }

@@ -1,32 +1,41 @@
-"""The laws, held over a run, its result, its state or its records; and the story of one node."""
+"""The laws, held over a run or its result; and the story of one node, for the message of a failing test."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from orchestrator.core.laws import check, check_facts
+from orchestrator.core.records import Record
 from orchestrator.core.status import ENDED, TERMINAL, RunReason, Status
-from orchestrator.runtime.results import RunResult
+from orchestrator.core.story import story as story_of
+from orchestrator.runtime.results import NodeResult, RunResult
 from orchestrator.runtime.run import Run
 
-__all__ = ["LawError", "assert_laws", "broken_laws"]
+__all__ = ["LawError", "assert_laws", "broken_laws", "story"]
 
 
 class LawError(AssertionError):
     """Raised when a run breaks a law: a bug of the orchestrator's, not of a role.
 
     Attributes:
-        broken: one line for each law that does not hold.
+        run: the run's id. broken: one line for each law that does not hold.
     """
 
-    def __init__(self, run: str, broken: list[str]) -> None:
+    def __init__(self, run: str, broken: Iterable[str]) -> None:
+        self.run = run
         self.broken = tuple(broken)
-        lines = "".join(f"\n  {line}" for line in broken)
-        super().__init__(f"run {run} breaks laws:{lines}")
+        lines = "".join(f"\n  {line}" for line in self.broken)
+        super().__init__(
+            f"run {run} breaks {len(self.broken)} laws; it is a bug of the orchestrator's:{lines}"
+        )
 
 
 def assert_laws(what: Run | RunResult) -> None:
     """Raise if a law does not hold.
 
     Args:
-        what: a run, live or over, whose whole state is looked at; or a result, of which less can be seen.
+        what: a run, live or over: its whole state and every fact of it are looked at. Or a result, of which
+            less can be seen: that it ended as it says, and that nothing vetoed ran.
 
     Raises:
         LawError: naming every law that is broken.
@@ -37,28 +46,51 @@ def assert_laws(what: Run | RunResult) -> None:
 
 
 def broken_laws(what: Run | RunResult) -> list[str]:
-    """One line for each law that does not hold; empty if all do."""
+    """One line for each law that does not hold; empty if all do. See :func:`assert_laws`."""
     if isinstance(what, RunResult):
         return _of_result(what)
-    return [] if what.result is None else _of_result(what.result)
+    broken = check_facts(_records(what))
+    if what.engine.kernel.fault is None:
+        # a run that halted stands where its last decision left it: only what is durable counts
+        broken += check(what.engine.state)
+    return broken if what.result is None else broken + _of_result(what.result)
+
+
+def story(run: Run, node: str) -> str:
+    """Every fact about one node, in order, with causes: one line each.
+
+    Args:
+        run: a run, live or over.
+        node: the node's name; one that no fact names has an empty story.
+    """
+    return "\n".join(story_of(_records(run), node))
+
+
+def _records(run: Run) -> Iterable[Record]:
+    return run.engine.kernel.journal.read(0)
 
 
 def _of_result(result: RunResult) -> list[str]:
-    """What a result alone can break: it ended as it says, and what it did not run stayed quiet."""
+    unsettled = [name for name, node in result.nodes.items() if node.status not in TERMINAL]
     broken = []
-    open_ = [name for name, node in result.nodes.items() if node.status not in TERMINAL]
-    if result.reason in ENDED and open_:
-        broken.append(f"the run ended as {result.reason} with unsettled nodes: {', '.join(open_)}")
+    if result.reason in ENDED and unsettled:
+        broken.append(f"the run ended as {result.reason} with unsettled nodes: {', '.join(unsettled)}")
     if result.reason is RunReason.COMPLETED and result.gate_rejected_operations:
         gates = ", ".join(result.gate_rejected_operations)
         broken.append(f"the run completed although {gates} rejected")
     for name, node in result.nodes.items():
-        if node.status is Status.VETOED and node.attempts:
-            broken.append(f"{name} was vetoed and ran {node.attempts} times")
-        if node.status is Status.VETOED and not node.vetoed_by:
-            broken.append(f"{name} was vetoed by nobody")
-        if node.status is Status.FAILED and node.error is None:
-            broken.append(f"{name} failed without an error")
-        if node.superseded_by is not None and node.superseded_by not in result.nodes:
-            broken.append(f"{name} was superseded by {node.superseded_by}, which does not exist")
+        broken += [f"{name}: {breach}" for breach in _of_node(result, node) if not node.restored]
+    return broken
+
+
+def _of_node(result: RunResult, node: NodeResult) -> list[str]:
+    broken = []
+    if node.status is Status.VETOED and node.attempts:
+        broken.append(f"it is vetoed and ran {node.attempts} times")
+    if (node.status is Status.VETOED) != bool(node.vetoed_by):
+        broken.append(f"it is {node.status.value} with vetoed_by {node.vetoed_by}")
+    if node.status is Status.FAILED and node.error is None:
+        broken.append("it failed without an error")
+    if node.superseded_by is not None and node.superseded_by not in result.nodes:
+        broken.append(f"{node.superseded_by} took its place and is no node")
     return broken

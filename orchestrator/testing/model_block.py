@@ -70,8 +70,10 @@ class _Finder(MetaPathFinder):
         """None for every module but one."""
         if fullname != _MODULE:
             return None
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
+        # only those behind this one: two blocks that ask each other would never come to an end
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else ()
+        for finder in behind:
+            spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
                     spec.loader = _Blocked(spec.loader)

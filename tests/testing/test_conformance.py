@@ -253,7 +253,7 @@ async def test_a_role_sees_and_gives_the_same(tmp_path):
 
 
 async def test_writes_fold_alike(tmp_path):
-    """Mappings merge per leaf, `replace` does not, a returned `context` is written: what a dependent reads."""
+    """Mappings merge per leaf, `replace` does not, a returned `context` is written."""
 
     @role()
     async def reader(turn: Turn) -> dict[str, Any]:
