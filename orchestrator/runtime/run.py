@@ -8,7 +8,17 @@ from typing import Any
 from anyio import Event
 
 from emissions import Receipt, Refused
-from orchestrator.core.commands import Answer, Cancel, Drain, Pause, RaiseBudget, Steer, Unpause
+from orchestrator.core.commands import (
+    Answer,
+    AttemptStopped,
+    Cancel,
+    Drain,
+    Pause,
+    RaiseBudget,
+    Steer,
+    Unpause,
+)
+from orchestrator.core.status import Status
 from orchestrator.errors import InternalError
 from orchestrator.runtime import changes
 from orchestrator.runtime.clocks import utc_now
@@ -135,6 +145,13 @@ class Run:
     def interrupt(self) -> Receipt:
         """Stop what runs so that it can be attempted again: the run is suspended as ``interrupted``."""
         return self._ask(Cancel(suspend="interrupted", reason="interrupted"))
+
+    def abandon(self) -> None:
+        """Leave attempts behind that were told to stop and go on all the same, so that the run can close."""
+        detail = "it went on after it was told to stop"
+        for node in list(self._engine.state.nodes.values()):
+            if node.status is Status.STOPPING:
+                self._ask(AttemptStopped(node.op.name, node.attempt, "ignored", detail))
 
     def steer(self, text: str, node: str | None = None) -> Receipt:
         """Say something to a node, or to the next one that starts."""
