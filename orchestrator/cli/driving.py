@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from anyio import CancelScope, create_task_group, sleep
+from anyio import CancelScope, create_task_group, move_on_after, sleep
 from anyio.lowlevel import checkpoint
 
 from orchestrator.cli.asking import ask_on_terminal
-from orchestrator.cli.edge import close_streams, note
+from orchestrator.cli.edge import note
 from orchestrator.cli.exits import exit_code
-from orchestrator.cli.signals import Stopper
+from orchestrator.cli.signals import Stopper, end_process
 from orchestrator.cli.views import View
+from orchestrator.core.status import RunReason
 from orchestrator.errors import InternalError
 from orchestrator.runtime.engine import DEFAULT_GRACE
 from orchestrator.runtime.results import RunResult
@@ -77,32 +77,35 @@ async def drive(job: Job, view: View, finish: Finish) -> None:
             if job.options.get("waits_for_answers"):
                 listeners.start_soon(ask_on_terminal, run, view)
             async with create_task_group() as watching:
-                watching.start_soon(_leave_if_held, run, watching.cancel_scope, patience + _HELD)
+                watching.start_soon(_leave_if_held, run, stopper, patience, watching.cancel_scope)
                 await view.follow(run)
                 watching.cancel_scope.cancel()
-        stopper.stand_down()
-        await _tell(run, finish, began)
+        await _tell(run, stopper, finish, began)
         listeners.cancel_scope.cancel()
 
 
-async def _leave_if_held(run: Run, scope: CancelScope, seconds: float) -> None:
+async def _leave_if_held(run: Run, stopper: Stopper, patience: float, scope: CancelScope) -> None:
     """Stop following a run that is closed when somebody holds it for too long."""
     while run.engine.finished is None:
         await checkpoint()
     await run.engine.finished.wait()
-    await sleep(seconds)
+    with move_on_after(patience):
+        await stopper.left.wait()
+    await sleep(_HELD)
     scope.cancel()
 
 
-async def _tell(run: Run, finish: Finish, began: float) -> None:
+async def _tell(run: Run, stopper: Stopper, finish: Finish, began: float) -> None:
     result = run.decided()
+    if result is not None and result.reason is RunReason.DRAINED and stopper.insisted.is_set():
+        # of the reasons that hold, interrupted comes before drained
+        result = replace(result, reason=RunReason.INTERRUPTED)
     if result is None:
         raise InternalError(f"run {run.id} was closed without a result")
     await finish(result, time.monotonic() - began)
     fault = run.engine.kernel.fault
     if run.result is None:
-        note("some roles ignore that the run is over; leaving them")
-        close_streams()
-        os._exit(exit_code(fault if isinstance(fault, InternalError) else result.reason))
+        note("some roles ignore that the run is over; the process ends without them")
+        end_process(exit_code(fault if isinstance(fault, InternalError) else result.reason))
     if isinstance(fault, InternalError):
         raise fault

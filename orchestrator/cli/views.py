@@ -146,6 +146,11 @@ def _run_line(word: str, field: str | None = None) -> Callable[[Envelope, Run], 
     )
 
 
+def _draining(envelope: Envelope, run: Run) -> str:
+    reason = envelope.data.get("reason", "")
+    return plain_line("draining" if reason == "drained" else "stopping", run.id, _cut(reason))
+
+
 def _vetoed(envelope: Envelope, run: Run) -> str:
     return plain_line("vetoed", envelope.node, f"by {', '.join(envelope.data.get('gates') or ())}")
 
@@ -189,7 +194,7 @@ _LINES: Final[Mapping[str, Callable[[Envelope, Run], str | None]]] = {
     "RunStarted": _run_line("run", "name"),
     "RunPaused": _run_line("paused"),
     "RunUnpaused": _run_line("resumed"),
-    "DrainRequested": _run_line("draining", "reason"),
+    "DrainRequested": _draining,
     "CancelRequested": _run_line("stopping", "detail"),
     "NodeStarted": _started,
     "NodeRetryScheduled": _retrying,
