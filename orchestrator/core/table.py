@@ -24,7 +24,7 @@ from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import start
 from orchestrator.core.readiness import judge
 from orchestrator.core.state import NodeState
-from orchestrator.core.status import Status
+from orchestrator.core.status import TERMINAL, Status
 from orchestrator.errors import InternalError
 
 __all__ = ["TRANSITIONS", "IllegalTransition", "settle"]
@@ -94,4 +94,4 @@ def _overtaken(node: NodeState, to: Status) -> bool:
     """
     if to is Status.RUNNING:
         return node.status is not Status.WAITING
-    return node.status.value == to.value or node.settled_at > 0 or node.status is Status.STOPPING
+    return node.status is to or node.status in TERMINAL or node.status is Status.STOPPING
