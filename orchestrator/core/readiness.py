@@ -68,14 +68,23 @@ def _failure(node: NodeState, error: OrchestratorError) -> NodeFailed:
 
 
 def _vetoing(state: RunState, node: NodeState) -> tuple[str, ...]:
-    """Every rejecting gate on any path to the node, in the order of its edges."""
+    """Every rejecting gate on any path to the node, in the order of its edges.
+
+    A node that was cancelled while it waited settled before what is above it did: the path goes on
+    through it.
+    """
     found: dict[str, None] = {}
-    for edge in node.ins:
-        source = state.nodes[edge.source]
-        if source.status is Status.VETOED:
-            found.update(dict.fromkeys(source.vetoed_by))
-        elif source.judgement == "rejected":
-            found[edge.source] = None
+    stack, seen = [node], {node.op.name}
+    while stack:
+        for edge in stack.pop().ins:
+            source = state.nodes[edge.source]
+            if source.status is Status.VETOED:
+                found.update(dict.fromkeys(source.vetoed_by))
+            elif source.judgement == "rejected":
+                found[edge.source] = None
+            elif source.early and not source.restored and edge.source not in seen:
+                seen.add(edge.source)
+                stack.append(source)
     return tuple(found)
 
 
