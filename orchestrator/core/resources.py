@@ -20,7 +20,7 @@ def resources_of(state: RunState, node: NodeState) -> tuple[str, ...]:
         wanted.append(f"role:{operation.role}")
     if operation.models:
         wanted.append(f"model:{operation.models[min(operation.tier, len(operation.models) - 1)]}")
-    taken = [name for name in wanted if name in limits]
+    taken = [name for name in dict.fromkeys(wanted) if name in limits]
     if branch is not None:
         taken.append(BRANCH_PREFIX + branch)
     return tuple(taken)
