@@ -18,9 +18,9 @@ from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
 from orchestrator.core.resources import resources_of
 from orchestrator.core.sequences import grown
-from orchestrator.core.settling import leave, leave_status, let_go
+from orchestrator.core.settling import drop_request, leave, leave_status, let_go
 from orchestrator.core.state import EdgeState, NodeState, Question, RunState, SteerState
-from orchestrator.core.status import Status
+from orchestrator.core.status import PRECEDENCE, Status
 
 __all__ = ["APPLY", "apply"]
 
@@ -67,7 +67,13 @@ def _run_unpaused(state: RunState, _fact: f.RunUnpaused, _frame: Frame) -> None:
 
 
 def _drain_requested(state: RunState, fact: f.DrainRequested, _frame: Frame) -> None:
-    state.draining = state.draining or fact.reason
+    reasons = [reason for reason in (state.draining, fact.reason) if reason]
+    state.draining = min(reasons, key=_weight)
+
+
+def _weight(reason: str) -> int:
+    """The place of a reason among those of which the first is told; an unknown one comes last."""
+    return next((place for place, known in enumerate(PRECEDENCE) if known == reason), len(PRECEDENCE))
 
 
 def _cancel_requested(state: RunState, fact: f.CancelRequested, _frame: Frame) -> None:
@@ -116,7 +122,7 @@ def _node_started(state: RunState, fact: f.NodeStarted, frame: Frame) -> None:
     node.resumes = False
     if fact.attempt != node.attempt:
         node.attempt = fact.attempt
-        node.sightings = node.verdicts = node.escalation = None
+        node.sightings = node.verdicts = None
         node.gave_up = ""
         if fact.attempt == 1:
             node.started_at = frame.at
@@ -148,13 +154,15 @@ def _retry_scheduled(state: RunState, fact: f.NodeRetryScheduled, _frame: Frame)
     leave_status(state, node)
     node.status = Status.BACKING_OFF
     node.error = fact.error
-    node.verdicts = node.escalation = None
+    node.verdicts = None
+    drop_request(state, node)
     state.backing_off += 1
 
 
 def _given_back(state: RunState, fact: f.AttemptGivenBack, frame: Frame) -> None:
     node = state.nodes[fact.node]
     leave_status(state, node)
+    drop_request(state, node)
     node.given_back += 1
     node.status = Status.READY
     node.settles = node.reason = ""
@@ -175,7 +183,6 @@ def _completed(state: RunState, fact: f.NodeCompleted, frame: Frame) -> None:
 def _failed(state: RunState, fact: f.NodeFailed, frame: Frame) -> None:
     node = state.nodes[fact.node]
     node.error, node.restored = fact.error, fact.restored
-    node.escalation = None
     leave(state, node, Status.FAILED, frame.at)
     state.failed_unhandled += 1
     if node.op.gate is None:

@@ -106,6 +106,7 @@ def _emission(state: RunState, fact: f.EmissionAccepted, frame: Frame) -> None:
         request = read_escalation(payload)
         before = node.escalation
         if before is None:
+            state.escalating += 1
             node.escalation = Escalation(request.reason, request.urgency, fact.child, bytes(request.context))
         else:
             node.escalation = msgspec.structs.replace(before, more=(*before.more, request.reason))
@@ -131,7 +132,14 @@ def _written(state: RunState, fact: f.ContextWritten, frame: Frame) -> None:
     value = frame.values[fact.value]
     if node.writes is None:
         node.writes = {}
-    node.writes[fact.key] = Write(fact.node, fact.key, value, fact.leaves, fact.replace, prior, generation)
+    before = node.writes.get(fact.key)
+    if before is None or fact.replace:
+        write = Write(fact.node, fact.key, value, fact.leaves, fact.replace, prior, generation)
+    else:
+        # several writes of one node follow each other: the later is folded over the earlier
+        leaves = tuple(dict.fromkeys((*before.leaves, *fact.leaves)))
+        write = msgspec.structs.replace(before, leaves=leaves, more=(*before.more, value))
+    node.writes[fact.key] = write
     state.written[fact.key] = None
 
 

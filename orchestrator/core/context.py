@@ -83,9 +83,14 @@ def view_at_end(state: RunState) -> View:
         node
         for node in state.nodes.values()
         if node.status in TERMINAL
-        and not any(state.nodes[edge.target].status in TERMINAL for edge in node.outs)
+        and not any(_carries_on(state.nodes[edge.target]) for edge in node.outs)
     ]
     return _join(state, [view_after(state, node) for node in sinks])
+
+
+def _carries_on(node: NodeState) -> bool:
+    """True if a node settled after its predecessors: its view holds theirs."""
+    return node.status in TERMINAL and not node.early
 
 
 def prior_of(state: RunState, node: NodeState, key: str) -> tuple[tuple[str, ...], int]:
@@ -259,6 +264,8 @@ def fold(
         write = _write(state, name, key)
         update = msgspec.json.decode(write.value)
         value = update if value is _ABSENT or write.replace else step(value, update)
+        for later in write.more:
+            value = step(value, msgspec.json.decode(later))
     return value
 
 

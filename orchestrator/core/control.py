@@ -79,7 +79,7 @@ def elapsed(decision: Decision, command: c.Elapsed) -> None:
     """A timer fired; one that is no longer of interest is ignored."""
     state = decision.state
     if command.timer == "wall_clock":
-        if not state.draining and not state.cancelling:
+        if not state.cancelling:
             suspend_run(decision, RunReason.DEADLINE, "the run's wall_clock budget is used up")
         return
     node = state.nodes[command.node or ""]
@@ -243,15 +243,10 @@ def answer(decision: Decision, command: c.Answer) -> None:
 
 
 def too_late(decision: Decision, command: c.Command) -> None:
-    """A command after the end: answered and without effect; a late outcome is on record."""
+    """A command after the end: answered and without effect. The run's last fact stays its last."""
     state = decision.state
     detail = f"the run is over ({state.ended or state.suspended})"
-    if isinstance(command, c.Finish):
-        decision.fact(ResultStale(command.node, command.attempt, command.outcome))
-    elif isinstance(command, c.AttemptStopped):
-        decision.fact(ResultStale(command.node, command.attempt, command.how))
-    else:
-        decision.receipts.append(Refused("not_running", detail))
+    decision.receipts.append(Refused("not_running", detail))
 
 
 def memoise(decision: Decision, command: c.Memoise) -> None:

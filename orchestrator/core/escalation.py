@@ -32,10 +32,11 @@ def request_escalation(
         # a second reason for a move that is under way goes with it
         return node.escalation.child
     state = decision.state
-    if node.rungs >= TIERS_PER_LINEAGE or state.escalations >= state.budget.escalations:
+    used = state.escalations + state.escalating
+    if node.rungs >= TIERS_PER_LINEAGE or used >= state.budget.escalations:
         detail = (
             f"{node.name} is {node.rungs} tiers above where it began (at most {TIERS_PER_LINEAGE}); "
-            f"{state.escalations} of {state.budget.escalations} escalations are used"
+            f"{used} of {state.budget.escalations} escalations are used"
         )
         return refuse(decision, node, emission, "escalation_exhausted", detail)
     if _higher(state, node) is None:

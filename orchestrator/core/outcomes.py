@@ -52,7 +52,7 @@ def finish(decision: Decision, command: Finish) -> None:
     if node.status is Status.STOPPING:
         # it was told to stop: what it gave in the last moment comes too late
         decision.fact(ResultStale(command.node, command.attempt, command.outcome))
-        decision.recommend(node, Status(node.settles))
+        _settle_stopped(decision, node)
         return
     if command.emissions:
         for emission in command.emissions:
@@ -163,6 +163,8 @@ def back_off(decision: Decision, node: NodeState, command: Finish) -> None:
 
 def hand_up(decision: Decision, node: NodeState, command: Finish) -> None:
     """(running, escalated)."""
+    if command.proposals:
+        carry_out(decision, node, command.proposals)
     if node.refusals:
         total_refusals(decision, node)
     freed = node.holds
@@ -192,7 +194,16 @@ def stopped(decision: Decision, node: NodeState, how: str, detail: str) -> None:
     """An attempt that was told to stop has stopped, or was left behind."""
     if how == "ignored":
         decision.fact(CancelIgnored(node.op.name, node.attempt, detail))
-    decision.recommend(node, Status(node.settles))
+    _settle_stopped(decision, node)
+
+
+def _settle_stopped(decision: Decision, node: NodeState) -> None:
+    """What the stop was for; an attempt that was to be given back is cancelled if the run is by now."""
+    to, state = Status(node.settles), decision.state
+    if to is Status.READY and state.cancelling:
+        decision.recommend(node, Status.CANCELLED, state.cancel_detail or state.cancelling)
+    else:
+        decision.recommend(node, to)
 
 
 def cancel(decision: Decision, node: NodeState, why: Why) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from emissions import EMISSIONS
-from orchestrator.core.context import Reducer, fold, view_after, view_of
+from orchestrator.core.context import Reducer, fold, view_after, view_at_end, view_of
 from orchestrator.core.expressions import NodeView
 from orchestrator.core.order import in_graph_order
 from orchestrator.core.state import EdgeState, Emitted, NodeState, RunState
@@ -109,7 +109,7 @@ def node_scope(
 def outputs_scope(state: RunState, custom: Mapping[str, Reducer] | None = None) -> Mapping[str, object]:
     """For a document's ``outputs``: every settled node."""
     settled = {name: None for name, node in state.nodes.items() if node.status in TERMINAL}
-    last = {key: names for node in settled for key, names in view_after(state, state.nodes[node]).items()}
+    last = view_at_end(state)
 
     def make(name: str) -> object:
         if name == "args":

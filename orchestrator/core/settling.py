@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["BRANCH_PREFIX", "leave", "leave_status", "let_go"]
+__all__ = ["BRANCH_PREFIX", "drop_request", "leave", "leave_status", "let_go"]
 
 #: Resources with this prefix are held from start to settling, asking and backing off included.
 BRANCH_PREFIX = "branch:"
@@ -43,10 +43,20 @@ def leave(state: RunState, node: NodeState, status: Status, at: int) -> None:
     node.settled_at = at
     state.live -= 1
     node.early = node.pending > 0
-    # identities only tell repeated emissions of a running node apart
-    node.identities = node.sightings = None
+    if node.emitted or node.sightings is not None:
+        # identities only tell repeated emissions of a running node apart
+        node.identities = node.sightings = None
+        if node.escalation is not None:
+            drop_request(state, node)
     if node.refusals:
         node.refusals = None
+
+
+def drop_request(state: RunState, node: NodeState) -> None:
+    """The attempt is over: its request for a higher tier was carried out, or counts no more."""
+    if node.escalation is not None:
+        node.escalation = None
+        state.escalating -= 1
 
 
 def let_go(state: RunState, node: NodeState) -> None:

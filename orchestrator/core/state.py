@@ -83,6 +83,8 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     prior: tuple[str, ...]
     #: 1 + the highest generation among ``prior``: an earlier writer has a lower one
     generation: int = 1
+    #: what the same node wrote to the same key after ``value``
+    more: tuple[bytes, ...] = ()
 
 
 class Question(msgspec.Struct, gc=False):
@@ -227,6 +229,8 @@ class RunState(msgspec.Struct):
     waits_for_answers: bool = False
     spawns: int = 0
     escalations: int = 0
+    #: escalations that were accepted and are not carried out yet: they count towards the budget
+    escalating: int = 0
     #: (planned ancestor, role) -> children so far: the number in a grown name
     name_counts: dict[tuple[str, str], int] = {}
     #: (emitter or None, key) of an injection -> the node that it added
