@@ -1,0 +1,340 @@
+"""The laws that can only be seen in the order of facts: ``check_facts(records)``, [] if all hold.
+
+It keeps its own small account of what was said so far and asks no machine: a rule and the law that
+holds it should not share their code. One pass, linear in facts and edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from orchestrator.core import facts as f
+from orchestrator.core.records import Record
+from orchestrator.core.spec import UNLIMITED, Budget, Edge, EdgeKind
+
+__all__ = ["check_facts"]
+
+_TERMINAL = (
+    f.NodeCompleted,
+    f.NodeFailed,
+    f.NodeSkipped,
+    f.NodeVetoed,
+    f.NodeCancelled,
+    f.NodeEscalated,
+)
+#: What may be said of a node after it settled: judgements, and what came too late.
+_AFTERWARDS = (
+    f.GateApproved,
+    f.GateRejected,
+    f.GateUndecided,
+    f.ResultStale,
+    f.EmissionRefused,
+    f.SpawnRefused,
+    f.NodeReopened,
+    f.StepMemoised,
+    f.BranchCreated,
+)
+#: Kinds that a later attempt may say again under their first number.
+_OF_ATTEMPT = ("EscalationRequest", "Verdict")
+_GROWING = ("SpawnRequest", "TaskAssignment")
+
+
+class _Node:
+    """What the facts have said of one node in its present generation."""
+
+    __slots__ = (
+        "asked", "attempt", "emitted", "judged", "outs", "ready", "restored", "running", "settled", "spawned",
+        "tainted",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.ready = self.running = self.asked = self.tainted = self.restored = False
+        self.attempt = self.emitted = self.spawned = 0
+        self.settled = self.judged = ""
+        self.outs: list[Edge] = []
+
+
+def check_facts(records: Iterable[Record]) -> list[str]:
+    """Every law that the sequence of ``records``, the whole of a run from its first, breaks."""
+    account = _Account()
+    for record in records:
+        account.take(record)
+    return account.broken
+
+
+class _Account:
+    """Reads records in order; ``broken`` is what it found wrong."""
+
+    def __init__(self) -> None:
+        self.broken: list[str] = []
+        self.nodes: dict[str, _Node] = {}
+        self.budget = Budget()
+        self.seq = self.fact = self.at = 0
+        self.spawns = self.escalations = self.running = 0
+        self.over = ""
+        #: children that this record's emissions and injections have made, not yet announced
+        self.added: dict[str, f.NodeAdded] = {}
+        self.steers: dict[int, bool] = {}
+        self.questions: dict[tuple[str, str], bool] = {}
+
+    def breach(self, text: str) -> None:
+        self.broken.append(f"#{self.fact}: {text}")
+
+    def take(self, record: Record) -> None:
+        self._numbering(record)
+        self.added = {}
+        for fact in record.facts:
+            self.fact += 1
+            self._one(fact)
+        for name, added in self.added.items():
+            if added.counted:
+                self.breach(f"{name} was added and NodeSpawned does not follow")
+
+    def _numbering(self, record: Record) -> None:
+        """Facts and records have no gaps, time does not go back, a cause comes before its effect."""
+        if record.seq != self.seq + 1:
+            self.breach(f"record {record.seq} follows record {self.seq}")
+        if record.first != self.fact + 1:
+            self.breach(f"record {record.seq} begins at fact {record.first}")
+        if record.at < self.at:
+            self.breach(f"record {record.seq} is of {record.at} ns, the one before of {self.at} ns")
+        if not 0 <= record.cause < record.first:
+            self.breach(f"record {record.seq} is caused by #{record.cause}")
+        if not record.facts:
+            self.breach(f"record {record.seq} holds no fact")
+        self.seq, self.at = record.seq, record.at
+        self.fact = record.first - 1
+
+    def _one(self, fact: f.Fact) -> None:
+        kind = type(fact).__name__
+        if self.over:
+            self.breach(f"{kind} after {self.over}")
+        if (self.fact == 1) != isinstance(fact, f.RunStarted):
+            self.breach(f"{kind} is fact {self.fact}")
+        if (self.fact == 2) != isinstance(fact, f.GraphPlanned):  # noqa: PLR2004 (the second fact)
+            self.breach(f"{kind} is fact {self.fact}")
+        name = getattr(fact, "node", None)
+        if name is not None and not isinstance(fact, f.NodeAdded):
+            node = self.nodes.get(name)
+            if node is None:
+                self.breach(f"{kind} is about {name!r}, which is no node")
+                return
+            if node.settled and not isinstance(fact, (*_AFTERWARDS, *_TERMINAL)):
+                self.breach(f"{kind} of {name}, which is {node.settled}")
+        if isinstance(fact, _TERMINAL):
+            self._terminal(fact)
+        rule = _RULES.get(type(fact))
+        if rule is not None:
+            rule(self, fact)
+
+    # --- a node's way --------------------------------------------------------------------------
+
+    def _terminal(self, fact: Any) -> None:
+        """One terminal fact per generation (law 2)."""
+        node, kind = self.nodes[fact.node], type(fact).__name__
+        if node.settled:
+            self.breach(f"{fact.node} settles as {kind} and is {node.settled}")
+        if kind in ("NodeCompleted", "NodeEscalated") and not node.running and not fact.restored:
+            self.breach(f"{kind} of {fact.node}, which does not run")
+        if kind == "NodeVetoed" and node.attempt:
+            self.breach(f"{fact.node} is vetoed and has started")
+        node.settled, node.restored = kind, fact.restored
+        self._stops(node)
+        if kind == "NodeVetoed":
+            self._taint([fact.node])
+
+    def _stops(self, node: _Node) -> None:
+        self.running -= node.running
+        node.running = node.ready = False
+
+    def ready(self, fact: f.NodeReady) -> None:
+        node = self.nodes[fact.node]
+        if node.ready or node.running:
+            self.breach(f"{fact.node} is ready a second time")
+        node.ready = True
+
+    def started(self, fact: f.NodeStarted) -> None:
+        """Only what is ready starts, attempts count up by one, no rejected gate is above it (law 6)."""
+        node = self.nodes[fact.node]
+        if not node.ready:
+            self.breach(f"{fact.node} starts and is not ready")
+        if fact.attempt != node.attempt + (not node.asked):
+            self.breach(f"{fact.node} starts attempt {fact.attempt} after {node.attempt}")
+        if node.tainted:
+            self.breach(f"{fact.node} starts below a gate that rejected")
+        node.attempt, node.ready, node.asked, node.running = fact.attempt, False, False, True
+        self.running += 1
+        limit = UNLIMITED if self.budget.concurrency is None else self.budget.concurrency
+        if self.running > limit:
+            self.breach(f"{self.running} nodes run, at most {limit}")
+
+    def current(self, fact: Any) -> None:
+        """What only a running attempt can do."""
+        node = self.nodes[fact.node]
+        if not node.running or fact.attempt != node.attempt:
+            self.breach(f"{type(fact).__name__} of {fact.node}, whose attempt {fact.attempt} does not run")
+
+    def pauses(self, fact: Any) -> None:
+        self.current(fact)
+        node = self.nodes[fact.node]
+        self._stops(node)
+        node.asked = isinstance(fact, f.QuestionAsked)
+        node.ready = isinstance(fact, f.AttemptGivenBack)
+        if isinstance(fact, f.QuestionAsked):
+            self.questions[fact.node, fact.key] = False
+
+    def answered(self, fact: f.QuestionAnswered) -> None:
+        if self.questions.get((fact.node, fact.key)) is not False:
+            self.breach(f"{fact.node} has no open question {fact.key!r}")
+        self.questions[fact.node, fact.key] = True
+
+    def reopened(self, fact: f.NodeReopened) -> None:
+        node = self.nodes[fact.node]
+        if not node.settled:
+            self.breach(f"{fact.node} opens again and has not settled")
+        node.settled = node.judged = ""
+        node.asked = False
+
+    # --- growth --------------------------------------------------------------------------------
+
+    def planned(self, fact: f.GraphPlanned) -> None:
+        self.budget = fact.plan.budget
+        for operation in fact.plan.operations:
+            self._admit(operation.name)
+        for edge in fact.plan.edges:
+            self.nodes[edge.source].outs.append(edge)
+
+    def _admit(self, name: str) -> None:
+        if name in self.nodes:
+            self.breach(f"a second node is called {name!r}")
+        self.nodes[name] = _Node()
+
+    def grew(self, fact: f.NodeAdded) -> None:
+        """A grown node enters with its edges; the caps hold with it (law 4)."""
+        name = fact.operation.name
+        self._admit(name)
+        self.added[name] = fact
+        for edge in fact.edges:
+            self.nodes[edge.source].outs.append(edge)
+        if fact.splice and fact.parent is not None:
+            emitter = self.nodes[fact.parent]
+            moved = [e for e in emitter.outs if e.target != name and e.kind is not EdgeKind.CHILD]
+            self.nodes[name].outs += moved
+            self.escalations += 1
+        self.spawns += fact.counted
+        if self.spawns > self.budget.spawns:
+            self.breach(f"{name} is spawn {self.spawns}, at most {self.budget.spawns}")
+        if self.escalations > self.budget.escalations:
+            self.breach(f"{name} is escalation {self.escalations}, at most {self.budget.escalations}")
+        if fact.depth > self.budget.depth:
+            self.breach(f"{name} is {fact.depth} generations down, at most {self.budget.depth}")
+        above = [edge.source for edge in fact.edges if edge.target == name]
+        if any(self.nodes[source].tainted or self.nodes[source].judged == "rejected" for source in above):
+            self._taint_from([name])
+
+    def spawned(self, fact: f.NodeSpawned) -> None:
+        added = self.added.pop(fact.node, None)
+        if added is None:
+            self.breach(f"NodeSpawned of {fact.node} without NodeAdded in the same record")
+        self.nodes[fact.node].spawned += 1
+        if self.nodes[fact.node].spawned > 1:
+            self.breach(f"{fact.node} is spawned twice")
+
+    def emission(self, fact: f.EmissionAccepted) -> None:
+        """Emissions count up by one; an accepted request to grow is exactly one node (law 3)."""
+        self.current(fact)
+        node = self.nodes[fact.node]
+        said_again = fact.emission in _OF_ATTEMPT and 1 <= fact.number <= node.emitted
+        if fact.number != node.emitted + 1 and not said_again:
+            self.breach(f"{fact.node} emits number {fact.number} after {node.emitted}")
+        node.emitted = max(node.emitted, fact.number)
+        if fact.emission in _GROWING:
+            child = self.nodes.get(fact.child or "")
+            if child is None or child.spawned != 1:
+                self.breach(f"{fact.emission} of {fact.node} made {fact.child!r}, which was not spawned")
+
+    def raised(self, fact: f.BudgetRaised) -> None:
+        before = getattr(self.budget, fact.name)
+        if before is None or fact.limit <= before:
+            self.breach(f"budget {fact.name} goes from {before} to {fact.limit}")
+        limits = {name: getattr(self.budget, name) for name in Budget.__struct_fields__}
+        self.budget = Budget(**{**limits, fact.name: fact.limit})
+
+    # --- gates, people, the end ----------------------------------------------------------------
+
+    def judged(self, fact: Any) -> None:
+        """Judged once, after it settled; undecided may be followed by a person's verdict."""
+        node = self.nodes[fact.node]
+        word = type(fact).__name__.removeprefix("Gate").lower()
+        if not node.settled:
+            self.breach(f"{fact.node} is {word} and has not settled")
+        if node.judged not in ("", "undecided") or node.judged == word:
+            self.breach(f"{fact.node} is {word} after it was {node.judged}")
+        node.judged = word
+        if word == "rejected":
+            self._taint([fact.node])
+
+    def _taint(self, names: Iterable[str]) -> None:
+        self._taint_from(edge.target for name in names for edge in self.nodes[name].outs)
+
+    def _taint_from(self, names: Iterable[str]) -> None:
+        """Mark ``names`` and all that depends on them: none of them may start from here on."""
+        stack = list(names)
+        while stack:
+            node = self.nodes[stack.pop()]
+            if not node.tainted and not node.restored:
+                node.tainted = True
+                stack += [edge.target for edge in node.outs]
+
+    def steered(self, fact: f.SteerReceived) -> None:
+        if fact.id != len(self.steers) + 1:
+            self.breach(f"steer {fact.id} after {len(self.steers)}")
+        self.steers[fact.id] = False
+
+    def delivered(self, fact: f.SteerDelivered | f.SteerUndelivered) -> None:
+        if self.steers.get(fact.id) is not False:
+            self.breach(f"steer {fact.id} is given out a second time, or was never received")
+        self.steers[fact.id] = True
+
+    def ended(self, fact: f.RunEnded) -> None:
+        """Ended means that every node settled (law 11)."""
+        self.over = "RunEnded"
+        unsettled = [name for name, node in self.nodes.items() if not node.settled]
+        if unsettled:
+            self.breach(f"the run ended as {fact.reason} with {', '.join(unsettled)} unsettled")
+
+    def suspended(self, fact: f.RunSuspended) -> None:
+        """A suspended run names every node that has not settled, and nothing of it runs."""
+        self.over = "RunSuspended"
+        held = {name for name, node in self.nodes.items() if not node.settled or node.judged == "undecided"}
+        if held != set(fact.waiters):
+            self.breach(f"suspended with waiters {sorted(fact.waiters)}, unsettled are {sorted(held)}")
+        if self.running:
+            self.breach(f"suspended while {self.running} nodes run")
+
+
+#: Any: the table pairs each kind of fact with the method that takes it.
+_RULES: Mapping[type[f.Fact], Callable[[_Account, Any], None]] = {
+    f.GraphPlanned: _Account.planned,
+    f.NodeAdded: _Account.grew,
+    f.NodeSpawned: _Account.spawned,
+    f.NodeReady: _Account.ready,
+    f.NodeStarted: _Account.started,
+    f.NodeStopping: _Account.current,
+    f.NodeRetryScheduled: _Account.pauses,
+    f.AttemptGivenBack: _Account.pauses,
+    f.QuestionAsked: _Account.pauses,
+    f.QuestionAnswered: _Account.answered,
+    f.NodeReopened: _Account.reopened,
+    f.EmissionAccepted: _Account.emission,
+    f.BudgetRaised: _Account.raised,
+    f.GateApproved: _Account.judged,
+    f.GateRejected: _Account.judged,
+    f.GateUndecided: _Account.judged,
+    f.SteerReceived: _Account.steered,
+    f.SteerDelivered: _Account.delivered,
+    f.SteerUndelivered: _Account.delivered,
+    f.RunEnded: _Account.ended,
+    f.RunSuspended: _Account.suspended,
+}
