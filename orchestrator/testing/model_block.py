@@ -39,6 +39,8 @@ class ModelBlock:
         self._active = True
         self._before = os.environ.get(ENVIRONMENT)
         os.environ[ENVIRONMENT] = FORBIDDEN
+        # what a library that comes later is left with: under an outer block it stays blocked
+        self._allowed = self._before != FORBIDDEN
         module = sys.modules.get(_MODULE)
         if module is not None:
             self._allowed = getattr(module, _SWITCH, True)
