@@ -82,8 +82,7 @@ def view_at_end(state: RunState) -> View:
     sinks = [
         node
         for node in state.nodes.values()
-        if node.status in TERMINAL
-        and not any(_carries_on(state.nodes[edge.target]) for edge in node.outs)
+        if node.status in TERMINAL and not any(_carries_on(state.nodes[edge.target]) for edge in node.outs)
     ]
     return _join(state, [view_after(state, node) for node in sinks])
 

@@ -27,7 +27,7 @@ def _start(decision: Decision, command: c.Start) -> None:
     decision.fact(RunStarted(command.run, command.plan.name))
     decision.fact(GraphPlanned(command.plan))
     state.waits_for_answers = command.waits_for_answers
-    known_nodes(decision, command.known)
+    known_nodes(decision, command.known, command.predicates)
     for node in state.nodes.values():
         if node.status is Status.WAITING and node.pending == 0:
             decision.due(node)

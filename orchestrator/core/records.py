@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     _AnyFact = Fact
 else:
     # the closed unions by which a decoder knows every kind; built from the tables
-    _AnyCommand = Union[COMMANDS]
+    _AnyCommand = Union[COMMANDS]  # noqa: UP007 (built from the table)
     _AnyFact = Union[(*FACTS, NodesReady)]
 
 

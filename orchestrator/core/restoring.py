@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.core.commands import Known
 from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.facts import (
+    EdgesJudged,
     Fact,
     Failure,
     NodeCancelled,
@@ -24,10 +25,14 @@ from orchestrator.core.status import Status
 __all__ = ["known_nodes", "restore"]
 
 
-def known_nodes(decision: Decision, known: Sequence[Known]) -> None:
-    """Settle every known node before anything is judged."""
+def known_nodes(decision: Decision, known: Sequence[Known], predicates: Mapping[int, bool | str]) -> None:
+    """Settle every known node before anything is judged; ``predicates``: what those of its edges gave."""
     for one in known:
         node = decision.state.nodes[one.node]
+        wanted = [edge.spec.predicate for edge in node.outs if edge.spec.predicate is not None]
+        judged = {index: predicates[index] for index in wanted if index in predicates}
+        if judged:
+            decision.fact(EdgesJudged(one.node, judged))
         _restore(decision, node, one)
 
 

@@ -1,0 +1,211 @@
+"""Facts about one node's way through its statuses."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from orchestrator.core.fact_base import Fact, Failure
+from orchestrator.core.spec import Edge, Operation
+
+__all__ = [
+    "AttemptGivenBack",
+    "CancelIgnored",
+    "EdgesJudged",
+    "NodeAdded",
+    "NodeCancelled",
+    "NodeCompleted",
+    "NodeEscalated",
+    "NodeFailed",
+    "NodeNotified",
+    "NodePaused",
+    "NodeReady",
+    "NodeReopened",
+    "NodeRetryScheduled",
+    "NodeSkipped",
+    "NodeSpawned",
+    "NodeStarted",
+    "NodeStopping",
+    "NodeVetoed",
+    "ResultStale",
+]
+
+
+class NodeAdded(Fact, frozen=True):
+    """A grown node entered the graph with all of its edges; ``number`` is its place among its parent's."""
+
+    operation: Operation
+    edges: tuple[Edge, ...] = ()
+    parent: str | None = None
+    number: int = 0
+    depth: int = 0
+    origin: str = ""
+    splice: bool = False
+    counted: bool = True
+    #: key of the injection that added it: the same key of the same emitter adds nothing more
+    key: str | None = None
+
+    @property
+    def node(self) -> str:
+        """The new node's name."""
+        return self.operation.name
+
+
+class NodeSpawned(Fact, frozen=True):
+    """A child was accepted; once per child. ``instruction`` is cut at 512 characters."""
+
+    node: str
+    parent: str | None
+    assignee: str | None
+    independent: bool
+    instruction: str = ""
+    reason: str = ""
+
+
+class NodeReady(Fact, frozen=True):
+    """Every predecessor settled and the node may run; it waits for pause, slot and limits.
+
+    ``handles`` names failed predecessors whose failure this node accepts.
+    """
+
+    node: str
+    handles: tuple[str, ...] = ()
+
+
+class NodePaused(Fact, frozen=True):
+    """The node is ready and held by the pause; again on a fresh pause."""
+
+    node: str
+
+
+class NodeStarted(Fact, frozen=True):
+    """An attempt begins."""
+
+    node: str
+    attempt: int
+
+
+class NodeStopping(Fact, frozen=True):
+    """The running attempt was told to stop; it settles as ``settles`` when it has."""
+
+    node: str
+    attempt: int
+    settles: str
+    reason: str = ""
+
+
+class EdgesJudged(Fact, frozen=True):
+    """What the predicates of a settling node's edges gave, by predicate; a text is an error."""
+
+    node: str
+    results: dict[int, bool | str]
+
+
+class NodeRetryScheduled(Fact, frozen=True):
+    """An attempt failed and another one follows after ``delay`` nanoseconds."""
+
+    node: str
+    attempt: int
+    error: Failure
+    delay: int
+
+
+class AttemptGivenBack(Fact, frozen=True):
+    """The attempt was stopped without being the node's fault; the node is ready again."""
+
+    node: str
+    attempt: int
+    reason: str
+
+
+class NodeCompleted(Fact, frozen=True):
+    """The node has its value."""
+
+    node: str
+    attempt: int
+    value: int | None = None
+    restored: bool = False
+    positions: ClassVar[tuple[str, ...]] = ("value",)
+
+
+class NodeFailed(Fact, frozen=True):
+    """The node's last attempt failed, or it could not start."""
+
+    node: str
+    attempt: int
+    error: Failure
+    restored: bool = False
+
+
+class NodeSkipped(Fact, frozen=True):
+    """The node is not needed: no living edge, a false condition, or not applicable."""
+
+    node: str
+    reason: str
+    blocked_by: str | None = None
+    restored: bool = False
+
+
+class NodeVetoed(Fact, frozen=True):
+    """The node is not allowed: ``gates`` rejected on some path to it."""
+
+    node: str
+    gates: tuple[str, ...]
+    reason: str = ""
+    restored: bool = False
+
+
+class NodeCancelled(Fact, frozen=True):
+    """The node was stopped from outside."""
+
+    node: str
+    reason: str = ""
+    restored: bool = False
+
+
+class NodeEscalated(Fact, frozen=True):
+    """The node gave its work up to ``child``, one tier higher, which took its place in the graph."""
+
+    node: str
+    attempt: int
+    child: str
+    reason: str
+    urgency: str = "blocked"
+    route: str = "higher_tier"
+    tier: int = 0
+    value: int | None = None
+    restored: bool = False
+    positions: ClassVar[tuple[str, ...]] = ("value",)
+
+
+class NodeNotified(Fact, frozen=True):
+    """An escalation that asks for nothing (``notify``), or a node that gave up (``give_up``)."""
+
+    node: str
+    attempt: int
+    route: str
+    reason: str
+    urgency: str = "fyi"
+
+
+class NodeReopened(Fact, frozen=True):
+    """A settled node may run again: its next generation begins."""
+
+    node: str
+    generation: int
+    reason: str = ""
+
+
+class CancelIgnored(Fact, frozen=True):
+    """A role went on after it was cancelled and was left behind."""
+
+    node: str
+    attempt: int
+    detail: str = ""
+
+
+class ResultStale(Fact, frozen=True):
+    """An outcome arrived for an attempt that is not the current one; it has no other effect."""
+
+    node: str
+    attempt: int
+    outcome: str

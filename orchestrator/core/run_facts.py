@@ -1,0 +1,80 @@
+"""Facts about the run as a whole."""
+
+from __future__ import annotations
+
+import msgspec
+
+from orchestrator.core.fact_base import Fact
+from orchestrator.core.spec import Plan
+
+__all__ = [
+    "BudgetRaised",
+    "CancelRequested",
+    "DrainRequested",
+    "GraphPlanned",
+    "RunEnded",
+    "RunPaused",
+    "RunStarted",
+    "RunSuspended",
+    "RunUnpaused",
+]
+
+
+class RunStarted(Fact, frozen=True):
+    """The run began. ``format`` is the version of the record's layout."""
+
+    run: str
+    name: str
+    format: int = 1
+
+
+class GraphPlanned(Fact, frozen=True):
+    """The graph as it was written: enough to rebuild every planned node."""
+
+    plan: Plan
+
+
+class RunPaused(Fact, frozen=True):
+    """Nothing new starts until RunUnpaused; what runs goes on."""
+
+
+class RunUnpaused(Fact, frozen=True):
+    """What waited at the pause gate goes on."""
+
+
+class DrainRequested(Fact, frozen=True):
+    """Nothing new starts; when what runs has finished the run is suspended."""
+
+    reason: str = "drained"
+
+
+class CancelRequested(Fact, frozen=True):
+    """The run stops: what waits is settled now, what runs is being stopped."""
+
+    reason: str
+    detail: str = ""
+
+
+class BudgetRaised(Fact, frozen=True):
+    """A named budget has a higher limit from here on."""
+
+    name: str
+    limit: float
+
+
+class RunSuspended(Fact, frozen=True):
+    """The run stopped with unsettled nodes and can go on.
+
+    ``waiters`` says for each unsettled node what it waits for.
+    """
+
+    reason: str
+    waiters: dict[str, str] = msgspec.field(default_factory=dict)
+    detail: str = ""
+
+
+class RunEnded(Fact, frozen=True):
+    """Every node has settled. The last fact of a run."""
+
+    reason: str
+    detail: str = ""
