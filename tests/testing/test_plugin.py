@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.testing.model_block import ENVIRONMENT, FORBIDDEN, ModelBlock
+from tests.docs.pages import pages
 
 HEAVY = (
     "orchestrator.core",
@@ -162,6 +163,16 @@ def test_pytest_starts_without_the_engine():
 def test_the_plugin_is_on_here():
     """Our own tests run under it."""
     assert os.environ[ENVIRONMENT] == FORBIDDEN
+
+
+@pytest.mark.slow
+def test_the_page_about_testing(tmp_path: Path):
+    """The test files that docs/testing.md shows pass under pytest, with nothing but the plugin."""
+    page = next(page for page in pages() if page.name == "docs/testing.md")
+    for block in page.blocks():
+        if block.word == "file":
+            (tmp_path / block.rest).write_text(block.text, encoding="utf-8")
+    assert "10 passed" in (said := run(tmp_path)), said
 
 
 # --- the block ---------------------------------------------------------------------------------
