@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from roles import NodeError
 
 __all__ = ["EventStream", "SettlementStream"]
 
+T = TypeVar("T")
 _PAGE = 256
 _SETTLING: dict[type[f.Fact], Status] = {
     f.NodeCompleted: Status.COMPLETED,
@@ -28,14 +29,30 @@ _SETTLING: dict[type[f.Fact], Status] = {
 }
 
 
-async def _records(engine: Engine, start: int = 0) -> AsyncIterator[Record]:
-    """Every record from position ``start`` on, as it becomes durable, until the run is over."""
-    position = start
-    while await engine.grown(position):
-        page = engine.kernel.journal.read(position, position + _PAGE)
-        for record in page:
-            position += 1
-            yield record
+class _Cursor(Generic[T]):
+    """Walks the log as it grows. No async generator: trio warns of one that a reader leaves unfinished."""
+
+    __slots__ = ("_engine", "_pending", "_position", "_read")
+
+    def __init__(self, engine: Engine, read: Callable[[Record], Iterable[T]]) -> None:
+        """``read`` gives what a record holds for this reader."""
+        self._engine, self._read = engine, read
+        self._position = 0
+        self._pending: Iterator[T] = iter(())
+
+    def __aiter__(self) -> _Cursor[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        while True:
+            for item in self._pending:
+                return item
+            position = self._position
+            if not await self._engine.grown(position):
+                raise StopAsyncIteration
+            page = self._engine.kernel.journal.read(position, position + _PAGE)
+            self._position += len(page)
+            self._pending = (item for record in page for item in self._read(record))
 
 
 class EventStream:
@@ -56,16 +73,14 @@ class EventStream:
 
     def __aiter__(self) -> AsyncIterator[Envelope]:
         """Envelopes in order; ends with the run."""
-        return self._events()
+        return _Cursor(self._engine, self._envelopes)
 
-    async def _events(self) -> AsyncIterator[Envelope]:
-        engine = self._engine
-        async for record in _records(engine):
-            if record.last <= self._after:
-                continue
-            for envelope in envelopes_of(engine, record, self._kinds):
-                if envelope.seq is not None and envelope.seq > self._after:
-                    yield envelope
+    def _envelopes(self, record: Record) -> Iterator[Envelope]:
+        if record.last <= self._after:
+            return
+        for envelope in envelopes_of(self._engine, record, self._kinds):
+            if envelope.seq is not None and envelope.seq > self._after:
+                yield envelope
 
 
 class SettlementStream:
@@ -77,14 +92,13 @@ class SettlementStream:
 
     def __aiter__(self) -> AsyncIterator[FlowEvent]:
         """Settlements in order; ends with the run."""
-        return self._events()
+        return _Cursor(self._engine, self._settlements)
 
-    async def _events(self) -> AsyncIterator[FlowEvent]:
-        async for record in _records(self._engine):
-            for number, fact in enumerate(record.facts):
-                status = _SETTLING.get(type(fact))
-                if status is not None:
-                    yield self._event(fact, record, status, record.first + number)
+    def _settlements(self, record: Record) -> Iterator[FlowEvent]:
+        for number, fact in enumerate(record.facts):
+            status = _SETTLING.get(type(fact))
+            if status is not None:
+                yield self._event(fact, record, status, record.first + number)
 
     def _event(self, fact: Any, record: Record, status: Status, seq: int) -> FlowEvent:
         node = self._engine.state.nodes[fact.node]
