@@ -16,6 +16,7 @@ from orchestrator.core.commands import Ask, Memoise
 from orchestrator.core.context import view_of
 from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.state import NodeState
+from orchestrator.core.status import Status
 from orchestrator.core.templates import compile_template, render_json
 from orchestrator.runtime import writes
 from orchestrator.runtime.kernel import Halted
@@ -54,6 +55,11 @@ class RoleTurn:
         self._engine = engine
         self._state = state
         self.attempt = attempt
+
+    @property
+    def stopping(self) -> bool:
+        """True if this attempt was told to stop."""
+        return self._state.status is Status.STOPPING and self._state.attempt == self.attempt
 
     def __repr__(self) -> str:
         """Which node and attempt."""
@@ -135,7 +141,7 @@ class RoleTurn:
     @property
     def artifacts(self) -> Mapping[str, Path]:
         """Where the files that this node's role declares belong."""
-        role = self._engine.role_of(self._state)
+        role = self._engine.bodies.role_of(self._state)
         declared = () if role is None else role.artifacts
         return {artifact.name: self.workdir / artifact.path for artifact in declared}
 

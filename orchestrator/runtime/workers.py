@@ -15,7 +15,7 @@ from anyio import CancelScope, Event
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from orchestrator.core.commands import AttemptStopped
+from orchestrator.core.commands import AttemptStopped, Finish
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import Status
 from orchestrator.runtime.drive import Cancelled, Outcome, Raised, Returned, Suspended, resume, start
@@ -74,26 +74,44 @@ class Workers:
 
     async def _work(self) -> None:
         engine, starts = self._engine, self.starts
-        with CancelScope() as scope:
-            while not engine.closed:
-                self._summoned = False
-                while starts:
-                    node, attempt = starts.popleft()
-                    if starts:
-                        self.summon()
-                    again = self._attempt(node, attempt, scope)
-                    if again is not True and (again is False or not await again):
+        try:
+            with CancelScope() as scope:
+                while not engine.closed:
+                    self._summoned = False
+                    if not await self._drained(scope):
                         return
-                    if engine.published >= self._busy_until:
-                        self._busy_until = engine.published + _YIELD_EVERY
-                        await checkpoint()
-                event = Event()
-                self._idle.append(event)
-                try:
-                    await event.wait()
-                finally:
-                    if not event.is_set() and event in self._idle:
-                        self._idle.remove(event)
+                    await self._idled()
+        except Halted:
+            return
+        finally:
+            # what this worker's last attempt let start was left to it: somebody else must look now
+            if starts and not engine.closed:
+                self.summon()
+
+    async def _drained(self, scope: CancelScope) -> bool:
+        """Work until the deque is empty; False if the worker must end."""
+        engine, starts = self._engine, self.starts
+        while starts:
+            node, attempt = starts.popleft()
+            if starts:
+                self.summon()
+            again = self._attempt(node, attempt, scope)
+            if again is not True and (again is False or not await again):
+                return False
+            if engine.published >= self._busy_until:
+                self._busy_until = engine.published + _YIELD_EVERY
+                await checkpoint()
+        return True
+
+    async def _idled(self) -> None:
+        """Wait to be summoned."""
+        event = Event()
+        self._idle.append(event)
+        try:
+            await event.wait()
+        finally:
+            if not event.is_set() and event in self._idle:
+                self._idle.remove(event)
 
     def _attempt(self, node: NodeState, attempt: int, scope: CancelScope) -> bool | Coroutine[Any, Any, bool]:
         """Run one attempt: at once if its body never suspends, else as the coroutine that is returned.
@@ -108,7 +126,7 @@ class Workers:
         if node.op.timeout is not None or engine.needs_preparation(node):
             return self._guarded(node, turn, scope, None)
         try:
-            first = start(engine.body_of(node)(turn), engine.context.copy())
+            first = start(engine.bodies.of(node)(turn), engine.context.copy())
         except Exception as error:  # noqa: BLE001 (no body could be made: the node's failure, by name)
             return self._settle(node, turn, Raised(error), scope)
         if type(first) is Suspended:
@@ -145,6 +163,9 @@ class Workers:
         """Go on with a body that awaits something; it can be stopped from here on."""
         name = turn.node
         self.active[name] = (turn, scope)
+        if turn.stopping:
+            # it was told to stop before it could be: by its own body, before that awaited anything
+            scope.cancel()
         try:
             return await resume(suspended, scope=scope, grace=self._engine.grace)
         finally:
@@ -158,7 +179,7 @@ class Workers:
         """
         engine = self._engine
         timeout = node.op.timeout
-        coro, context = engine.body_of(node)(turn), engine.context.copy()
+        coro, context = engine.bodies.of(node)(turn), engine.context.copy()
         if timeout is None:
             first = start(coro, context)
             return (
@@ -167,8 +188,10 @@ class Workers:
         turn.deadline = engine.now() + timeout
         with CancelScope(deadline=turn.deadline) as scope:
             first = start(coro, context)
-            outcome = await self._resumed(first, turn, scope) if isinstance(first, Suspended) else first
-        return outcome, isinstance(outcome, Cancelled) and node.status is Status.RUNNING
+            if not isinstance(first, Suspended):
+                return first, False
+            outcome = await self._resumed(first, turn, scope)
+        return outcome, scope.cancel_called and node.status is Status.RUNNING
 
     def _settle(
         self,
@@ -181,7 +204,9 @@ class Workers:
     ) -> bool:
         """Settle an attempt by its outcome; False if the worker must end."""
         engine = self._engine
-        if type(outcome) is Returned:
+        if timed_out and not scope.cancel_called:
+            self._out_of_time(node, turn, outcome)
+        elif type(outcome) is Returned:
             command, values = returned(engine, node, turn, outcome.value)
             engine.settle(command, values)
         elif isinstance(outcome, Raised):
@@ -189,14 +214,20 @@ class Workers:
             engine.settle(command, values)
             if outcome.stray:
                 return False
-        elif timed_out and not scope.cancel_called:
-            error = TimeoutError(f"the attempt took longer than {node.op.timeout} s")
-            command, values = failed(engine, node, turn, error)
-            engine.settle(command, values)
         else:
             ignored = isinstance(outcome, Cancelled) and outcome.ignored
             engine.stopped(node, turn.attempt, ignored=ignored)
         return not scope.cancel_called
+
+    def _out_of_time(self, node: NodeState, turn: RoleTurn, outcome: Outcome) -> None:
+        """Fail an attempt by its timeout; what its body gave all the same is on record as stale."""
+        engine = self._engine
+        error = TimeoutError(f"the attempt took longer than {node.op.timeout} s")
+        command, values = failed(engine, node, turn, error)
+        engine.settle(command, values)
+        if not isinstance(outcome, Cancelled):
+            word = "completed" if isinstance(outcome, Returned) else "failed"
+            engine.tell(Finish(node.op.name, turn.attempt, word))
 
     def _lost(self, node: NodeState, turn: RoleTurn) -> None:
         """The worker ends with its attempt unsettled: by the run's end, or by something unforeseen."""
