@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import copy_context
-from pathlib import Path
-from typing import Any
 
 import anyio
 from anyio import CancelScope, Event, create_task_group, get_cancelled_exc_class
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from emissions import Accepted, Emission, Receipt, Refused, stamp
-from orchestrator.core import effects as e
 from orchestrator.core.commands import (
     Answer,
     AttemptStopped,
@@ -23,81 +21,31 @@ from orchestrator.core.commands import (
     Command,
     Elapsed,
     Emit,
-    Finish,
     Inject,
     Proposal,
     Start,
     Steer,
     TakeSteers,
 )
-from orchestrator.core.records import Record
 from orchestrator.core.state import NodeState, RunState
-from orchestrator.core.status import RunReason, Status
-from orchestrator.journal import Journal
-from orchestrator.runtime.branching import Branches, takes_branch
-from orchestrator.runtime.bus import Bus
+from orchestrator.core.status import TERMINAL, RunReason, Status
+from orchestrator.runtime.bodies import Bodies
+from orchestrator.runtime.branching import takes_branch
 from orchestrator.runtime.clocks import utc_now
-from orchestrator.runtime.drive import Raised, Returned
+from orchestrator.runtime.effects import Effects
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.kernel import Halted, Kernel
-from orchestrator.runtime.outcomes import incoming
-from orchestrator.runtime.planning import Body, Prepared
-from orchestrator.runtime.threads import loop_token, run_in_thread
+from orchestrator.runtime.outcomes import incoming, judge_known
+from orchestrator.runtime.planning import Prepared
+from orchestrator.runtime.threads import loop_token
 from orchestrator.runtime.timers import Timers
 from orchestrator.runtime.turns import RoleTurn
+from orchestrator.runtime.wiring import Wiring
 from orchestrator.runtime.workers import Workers
-from roles import Role
 
-__all__ = ["DEFAULT_GRACE", "Engine", "Wiring"]
+__all__ = ["Engine"]
 
-#: Seconds between telling a role to stop and leaving it behind.
-DEFAULT_GRACE = 5.0
 _NO_VALUES: tuple[bytes, ...] = ()
-
-
-class Wiring:
-    """What a run takes from its session.
-
-    Attributes:
-        journal: keeps the run's records. bus: the session's notice lane.
-        branches: the session's branches as this run allocates them.
-        handlers: emission type -> function. on_settle: called as a node is about to settle.
-        folder: where nodes have their folders. grace: see DEFAULT_GRACE. seed: of the backoff's jitter.
-        clock: monotonic nanoseconds. waits_for_answers: somebody answers questions while the run is live.
-    """
-
-    __slots__ = (
-        "branches",
-        "bus",
-        "clock",
-        "folder",
-        "grace",
-        "handlers",
-        "journal",
-        "on_settle",
-        "seed",
-        "waits_for_answers",
-    )
-
-    def __init__(
-        self,
-        *,
-        journal: Journal,
-        bus: Bus,
-        branches: Branches,
-        handlers: Mapping[type[Emission], Callable[..., Any]],
-        on_settle: Callable[..., Any] | None,
-        folder: Path,
-        grace: float,
-        seed: int | None,
-        clock: Callable[[], int],
-        waits_for_answers: bool,
-    ) -> None:
-        """Keep the parts."""
-        self.journal, self.bus, self.branches = journal, bus, branches
-        self.handlers, self.on_settle, self.folder = handlers, on_settle, folder
-        self.grace, self.seed, self.clock = grace, seed, clock
-        self.waits_for_answers = waits_for_answers
 
 
 class Engine:
@@ -107,7 +55,8 @@ class Engine:
         """Nothing starts before :meth:`run`."""
         self.run_id = run_id
         self.prepared = prepared
-        self.kernel = Kernel(wiring.journal, self._release, self._halt, wiring.clock)
+        self._effects = Effects(self)
+        self.kernel = Kernel(wiring.journal, self._effects.release, self._halt, wiring.clock)
         self.state: RunState = self.kernel.state
         self.workers = Workers(self)
         self.timers = Timers(self._fire)
@@ -125,6 +74,7 @@ class Engine:
         self.plain = (self.on_settle is None and not self.predicates and not self.returns) and not any(
             operation.writes or operation.returns for operation in prepared.plan.operations
         )
+        self.bodies = Bodies(self, prepared)
         self.planned = frozenset(operation.name for operation in prepared.plan.operations)
         self.context = copy_context()
         self.log = logging.getLogger("callboard.run")
@@ -133,19 +83,11 @@ class Engine:
         self.finished: Event | None = None
         self.published = 0
         self._wiring = wiring
-        self._watchers: list[Event] = []
+        self.watchers: list[Event] = []
         self._group: TaskGroup | None = None
         self._timing = False
-        self._own = False
+        self.own = False
         self._stamps: dict[str, tuple[str, str, int]] = {}
-        self._perform: Mapping[type[e.Effect], Callable[[Any], None]] = {
-            e.StartAttempt: self._start_attempt,
-            e.StopAttempt: self._stop_attempt,
-            e.SetBackoff: self._set_backoff,
-            e.AnswerAttempt: self._answer_attempt,
-            e.DeliverSteer: self._deliver_steer,
-            e.CloseRun: self._close,
-        }
 
     # --- the run's life ------------------------------------------------------------------------
 
@@ -156,9 +98,11 @@ class Engine:
         try:
             async with create_task_group() as group:
                 self._group = group
-                self.workers.enter(group)
                 try:
                     self._begin()
+                    # a driver that is cancelled already starts no body, on either backend
+                    await checkpoint_if_cancelled()
+                    self.workers.enter(group)
                     await self.finished.wait()
                 except get_cancelled_exc_class():
                     self.abort("the task that drives the run was cancelled")
@@ -171,7 +115,7 @@ class Engine:
             with CancelScope(shield=True):
                 await self._settle_rest()
             self.closed = True
-            self._wake_watchers()
+            self.wake_watchers()
 
     def _begin(self) -> None:
         prepared = self.prepared
@@ -179,6 +123,7 @@ class Engine:
             self.run_id,
             prepared.plan,
             prepared.known,
+            judge_known(self) if prepared.known and self.predicates else {},
             waits_for_answers=self._wiring.waits_for_answers,
             time=utc_now(),
         )
@@ -234,11 +179,11 @@ class Engine:
         """``tell`` for a worker that looks at the deque itself right after."""
         if self.closed:
             return
-        self._own = True
+        self.own = True
         try:
             self.kernel.submit(command, values)
         finally:
-            self._own = False
+            self.own = False
 
     def ask(self, command: Command, values: Sequence[bytes] = _NO_VALUES) -> Receipt:
         """Submit a command of somebody who cannot wait; answered when it is durable."""
@@ -275,12 +220,12 @@ class Engine:
 
     def stopped(self, node: NodeState, attempt: int, *, ignored: bool) -> None:
         """An attempt has stopped because it, or the whole run, was cancelled."""
-        if self.closed:
+        if self.closed or node.status in TERMINAL:
             return
         if node.status is Status.RUNNING:
             self.abort("the task that drives the run was cancelled")
         detail = f"it went on for {self.grace} s after it was told to stop" if ignored else ""
-        if self.on_thread(node):
+        if self.bodies.on_thread(node):
             ignored, detail = True, "its thread goes on until the function returns; what it gives is dropped"
         self.tell(AttemptStopped(node.op.name, attempt, "ignored" if ignored else "stopped", detail))
 
@@ -314,38 +259,6 @@ class Engine:
         self.stopped(node, turn.attempt, ignored=False)
         return False
 
-    def body_of(self, node: NodeState) -> Callable[[RoleTurn], Coroutine[Any, Any, Any]]:
-        """What runs for a node, as a function that gives a coroutine."""
-        operation = node.op
-        prepared = self.prepared
-        if operation.role is not None:
-            body = prepared.bodies[operation.role]
-        else:
-            body = prepared.verbs[operation.verb]
-        return body.fn if body.is_async else self._threaded(body)
-
-    def on_thread(self, node: NodeState) -> bool:
-        """True if the node's body is a plain function, which cannot be stopped."""
-        role = node.op.role
-        return role is not None and not self.prepared.bodies[role].is_async
-
-    def _threaded(self, body: Body) -> Callable[[RoleTurn], Coroutine[Any, Any, Any]]:
-        """A plain function as a coroutine: it runs on a thread of ours and is left behind when cancelled."""
-
-        async def call(turn: RoleTurn) -> Any:
-            def late(outcome: Returned | Raised) -> None:
-                word = "completed" if isinstance(outcome, Returned) else "failed"
-                self.tell(Finish(turn.node, turn.attempt, word))
-
-            return await run_in_thread(lambda: body.fn(turn), copy_context(), late=late)
-
-        return call
-
-    def role_of(self, node: NodeState) -> Role | None:
-        """A node's role."""
-        body = None if node.op.role is None else self.prepared.bodies.get(node.op.role)
-        return None if body is None else body.role
-
     def role_of_node(self, node: str) -> str | None:
         """The name of a node's role."""
         known = self.state.nodes.get(node)
@@ -368,53 +281,10 @@ class Engine:
             )
             self.bus.publish(self, envelope)
 
-    # --- effects -------------------------------------------------------------------------------
+    # --- the end -------------------------------------------------------------------------------
 
-    def _release(self, record: Record) -> None:
-        """Carry out a durable record's effects. Runs no user code."""
-        seq = record.first
-        for fact in record.facts:
-            make = e.REACT.get(type(fact))
-            if make is not None:
-                effect = make(fact, seq)
-                self._perform[type(effect)](effect)
-            seq += 1
-        self.published += len(record.facts)
-        self.bus.publish(self, record)
-        if self._watchers:
-            self._wake_watchers()
-        if self.workers.starts and not self._own:
-            self.workers.summon()
-
-    def _start_attempt(self, effect: e.StartAttempt) -> None:
-        node = self.state.nodes[effect.node]
-        active = self.workers.active.get(effect.node)
-        if active is not None and active[0].attempt == effect.attempt and active[0].answered is not None:
-            active[0].answered.set()
-            return
-        deadline = node.op.deadline
-        if deadline is not None and effect.attempt == 1:
-            self.set_timer(deadline, "deadline", effect.node, 1)
-        self.workers.starts.append((node, effect.attempt))
-
-    def _stop_attempt(self, effect: e.StopAttempt) -> None:
-        active = self.workers.active.get(effect.node)
-        if active is not None and active[0].attempt == effect.attempt:
-            active[1].cancel()
-
-    def _set_backoff(self, effect: e.SetBackoff) -> None:
-        if effect.delay:
-            self.set_timer(effect.delay / 1e9, "backoff", effect.node, effect.attempt)
-
-    def _answer_attempt(self, effect: e.AnswerAttempt) -> None:
-        """The answer alone starts nothing: the node is ready and waits for its slot."""
-
-    def _deliver_steer(self, effect: e.DeliverSteer) -> None:
-        active = self.workers.active.get(effect.node)
-        if active is not None and active[0].attempt == effect.attempt:
-            active[0].tell(self.state.steers[effect.id - 1].text)
-
-    def _close(self, _effect: e.CloseRun) -> None:
+    def close(self) -> None:
+        """The run has ended or is suspended: nothing goes on."""
         self.closed = True
         if self.finished is not None:
             self.finished.set()
@@ -427,7 +297,7 @@ class Engine:
             self.finished.set()
         if self._group is not None:
             self._group.cancel_scope.cancel()
-        self._wake_watchers()
+        self.wake_watchers()
 
     # --- timers and watchers -------------------------------------------------------------------
 
@@ -456,12 +326,13 @@ class Engine:
             if self.closed and self._group is None:
                 return False
             event = Event()
-            self._watchers.append(event)
+            self.watchers.append(event)
             await event.wait()
         return True
 
-    def _wake_watchers(self) -> None:
-        watchers, self._watchers = self._watchers, []
+    def wake_watchers(self) -> None:
+        """Tell whoever reads the log that it grew."""
+        watchers, self.watchers = self.watchers, []
         for event in watchers:
             event.set()
 

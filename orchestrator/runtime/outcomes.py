@@ -41,7 +41,7 @@ from roles import NodeError, NotApplicable
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["failed", "failure_of", "incoming", "returned"]
+__all__ = ["failed", "failure_of", "incoming", "judge_known", "returned"]
 
 _MESSAGE_LIMIT = 10_000
 _TRACE_LIMIT = 4_000
@@ -254,6 +254,19 @@ def _predicates(
         context |= plain["context"]
     context |= {key: value for key, (value, _) in (turn.pending_writes or {}).items()}
     return {index: _judge(engine, index, outcome(), context) for index in sorted(wanted)}
+
+
+def judge_known(engine: Engine) -> dict[int, bool | str]:
+    """The same for nodes whose outcome is known before the run starts."""
+    prepared, judged = engine.prepared, {}
+    context = msgspec.json.decode(prepared.plan.context)
+    known = {one.node: one for one in prepared.known}
+    for edge in prepared.plan.edges:
+        one = known.get(edge.source)
+        if edge.predicate is not None and one is not None:
+            raw = b"null" if one.value is None else prepared.values[one.value]
+            judged[edge.predicate] = _judge(engine, edge.predicate, msgspec.json.decode(raw), context)
+    return judged
 
 
 def _judge(engine: Engine, index: int, result: object, context: Mapping[str, Any]) -> bool | str:

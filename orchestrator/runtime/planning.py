@@ -15,7 +15,7 @@ from orchestrator.agents import CONVERSATIONAL, VERBS, Branch
 from orchestrator.core.commands import Known
 from orchestrator.core.context import REDUCERS, Reducer
 from orchestrator.core.facts import Failure
-from orchestrator.core.gates import GATE_VERDICT
+from orchestrator.core.gates import APPROVE, GATE_VERDICT, gate_verdict
 from orchestrator.core.spec import UNLIMITED, Budget, Operation, Plan, Retry, RoleSpec
 from orchestrator.core.status import TERMINAL
 from orchestrator.errors import GraphError, OperationError, UnknownNodeError
@@ -293,11 +293,24 @@ def _known(known: Mapping[str, Any], graph: Graph) -> tuple[tuple[Known, ...], t
         if status is None or not hasattr(given, "vetoed_by"):
             raw, _, plain = settle(given, name)
             values.append(raw)
-            verdict = plain.get(GATE_VERDICT) if isinstance(plain, dict) else None
+            verdict = _known_verdict(graph.operations[name], plain)
             outcomes.append(Known(name, "completed", len(values) - 1, gate_verdict=verdict))
             continue
         outcomes.append(_known_result(name, given, values))
     return tuple(outcomes), tuple(values)
+
+
+def _known_verdict(operation: Operation, plain: object) -> str | None:
+    """What the value of a known gate decided: its ``gate_verdict``, else its Verdict's fields."""
+    if operation.gate is None or not isinstance(plain, dict):
+        return None
+    given, verdict = plain.get(GATE_VERDICT), plain.get("verdict")
+    if given is None and isinstance(verdict, str):
+        try:
+            given = gate_verdict(operation.gate, verdict) or APPROVE
+        except ValueError:
+            return None
+    return given if isinstance(given, str) else None
 
 
 def _known_result(name: str, given: Any, values: list[bytes]) -> Known:
