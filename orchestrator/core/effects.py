@@ -35,10 +35,10 @@ class StartAttempt(Effect, frozen=True):
 
 
 class StopAttempt(Effect, frozen=True):
-    """Cancel this attempt's body."""
+    """Cancel this attempt's body; ``attempt`` None is whichever still runs."""
 
     node: str
-    attempt: int
+    attempt: int | None
     reason: str
 
 
@@ -79,6 +79,11 @@ def _stopping(fact: f.NodeStopping, cause: int) -> Effect:
     return StopAttempt(cause, fact.node, fact.attempt, fact.reason)
 
 
+def _cancelled(fact: f.NodeCancelled, cause: int) -> Effect:
+    # a node that was asking has a body that waits for the answer
+    return StopAttempt(cause, fact.node, None, fact.reason)
+
+
 def _backoff(fact: f.NodeRetryScheduled, cause: int) -> Effect:
     return SetBackoff(cause, fact.node, fact.attempt, fact.delay)
 
@@ -99,6 +104,7 @@ def _closed(fact: f.RunEnded | f.RunSuspended, cause: int) -> Effect:
 REACT: Mapping[type[f.Fact], Callable[[Any, int], Effect]] = {
     f.NodeStarted: _started,
     f.NodeStopping: _stopping,
+    f.NodeCancelled: _cancelled,
     f.NodeRetryScheduled: _backoff,
     f.QuestionAnswered: _answered,
     f.SteerDelivered: _steer,

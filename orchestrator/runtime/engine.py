@@ -247,12 +247,12 @@ class Engine:
             if made:
                 self.tell(BranchMade(branch.name, node.op.name, source))
         if self.state.waiting_steers:
-            before = len(self.state.steers) - self.state.waiting_steers
+            waiting = [note for note in self.state.steers if note.delivered_to is None]
             self.tell(TakeSteers(node.op.name, turn.attempt))
             await self.kernel.durable(self.kernel.submitted)
-            taken = [note for note in self.state.steers if note.delivered_to == node.op.name]
+            taken = [note for note in waiting if note.delivered_to == node.op.name]
             turn.notes = [(note.time, note.text) for note in taken]
-            for note in taken if before >= 0 else ():
+            for note in taken:
                 turn.tell(note.text)
         if node.status is Status.RUNNING and node.attempt == turn.attempt:
             return True

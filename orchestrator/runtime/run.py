@@ -100,9 +100,7 @@ class Run:
         if not engine.reason:
             return None
         outputs = render_outputs(self._outputs, engine)
-        return run_result(
-            engine.state, fault=engine.kernel.fault, reducers=engine.reducers, outputs=outputs
-        )
+        return run_result(engine.state, fault=engine.kernel.fault, reducers=engine.reducers, outputs=outputs)
 
     def events(self, after: int = 0, kinds: Iterable[str] | None = None) -> EventStream:
         """Every fact as an Envelope, from the beginning or after a seq. Leaving it detaches."""

@@ -24,7 +24,7 @@ from orchestrator.journal import Journal, MemoryJournal
 from orchestrator.runtime import taps
 from orchestrator.runtime.branching import DEFAULT_BRANCH, Branches
 from orchestrator.runtime.bus import Bus
-from orchestrator.runtime.engine import DEFAULT_GRACE, Engine, Wiring
+from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.planning import prepare
 from orchestrator.runtime.results import RunResult
@@ -32,6 +32,7 @@ from orchestrator.runtime.run import Run
 from orchestrator.runtime.sources import Runnable, bound_of
 from orchestrator.runtime.streams import SettlementStream
 from orchestrator.runtime.threads import loop_token, say_on_loop
+from orchestrator.runtime.wiring import DEFAULT_GRACE, Wiring
 from roles import Catalogue, Role
 
 __all__ = ["Session", "run_sync"]

@@ -1,0 +1,64 @@
+"""What runs for a node: the function of its role, or of its verb, as something that gives a coroutine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.core.commands import Finish
+from orchestrator.core.state import NodeState
+from orchestrator.runtime.drive import Raised, Returned
+from orchestrator.runtime.planning import Body, Prepared
+from orchestrator.runtime.threads import run_in_thread
+from orchestrator.runtime.turns import RoleTurn
+from roles import Role
+
+if TYPE_CHECKING:
+    from orchestrator.runtime.engine import Engine
+
+__all__ = ["Bodies"]
+
+Run = Callable[[RoleTurn], Coroutine[Any, Any, Any]]
+
+
+class Bodies:
+    """The functions of one run."""
+
+    __slots__ = ("_engine", "_prepared")
+
+    def __init__(self, engine: Engine, prepared: Prepared) -> None:
+        """``engine`` is told what a function gives after it was left behind."""
+        self._engine = engine
+        self._prepared = prepared
+
+    def of(self, node: NodeState) -> Run:
+        """What runs for a node."""
+        operation = node.op
+        if operation.role is not None:
+            body = self._prepared.bodies[operation.role]
+        else:
+            body = self._prepared.verbs[operation.verb]
+        return body.fn if body.is_async else self._threaded(body)
+
+    def on_thread(self, node: NodeState) -> bool:
+        """True if the node's body is a plain function, which cannot be stopped."""
+        role = node.op.role
+        return role is not None and not self._prepared.bodies[role].is_async
+
+    def role_of(self, node: NodeState) -> Role | None:
+        """A node's role."""
+        body = None if node.op.role is None else self._prepared.bodies.get(node.op.role)
+        return None if body is None else body.role
+
+    def _threaded(self, body: Body) -> Run:
+        """A plain function as a coroutine: it runs on a thread of ours and is left behind when cancelled."""
+
+        async def call(turn: RoleTurn) -> Any:
+            def late(outcome: Returned | Raised) -> None:
+                word = "completed" if isinstance(outcome, Returned) else "failed"
+                self._engine.tell(Finish(turn.node, turn.attempt, word))
+
+            return await run_in_thread(lambda: body.fn(turn), copy_context(), late=late)
+
+        return call
