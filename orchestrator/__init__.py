@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from orchestrator.runtime.results import Usage as Usage
     from orchestrator.runtime.run import Run as Run
     from orchestrator.runtime.session import Session as Session
-    from orchestrator.runtime.session import run_sync as run_sync
+    from orchestrator.runtime.sync import run_sync as run_sync
     from orchestrator.runtime.views import RunView as RunView
     from roles import Artifact as Artifact
     from roles import Catalogue as Catalogue
@@ -309,7 +309,7 @@ _HOMES = {
     "load_flow": "orchestrator.flows.flow",
     "load_roles": "roles",
     "role": "roles",
-    "run_sync": "orchestrator.runtime.session",
+    "run_sync": "orchestrator.runtime.sync",
 }
 
 

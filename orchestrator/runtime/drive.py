@@ -29,7 +29,7 @@ What is delivered after a cancellation from outside:
    on up to 1 s: a swallowed cancellation does not spin the loop, and a short clean-up may wait for
    something. A clean-up in a shielded scope or in the exit of a task group is not disturbed at all. Time
    is the event loop's monotonic clock, so virtual clocks work.
-3. ``grace`` seconds after the first delivery GeneratorExit is thrown into the body instead, what it waits
+3. ``grace`` seconds after the first delivery `GraceOverError` is thrown into the body instead, what it waits
    for is given up, and the outcome is ``Cancelled(ignored=True)``. A body that survives even that is left
    behind suspended and never runs again. Whatever a body gives after its grace is not a result.
 
@@ -42,7 +42,7 @@ What cannot be freed, and keeps its worker for as long as it lasts:
 * a body that leaves a task group, of its own or of a library, whose tasks swallow the cancellation. The
   group's tasks do not run under this driver: they are not throttled either, nor is a task that the body
   made with ``asyncio.create_task`` and waits for;
-* a body that swallows everything, GeneratorExit included, inside an ``async with`` block. It is asked
+* a body that swallows everything, `GraceOverError` included, inside an ``async with`` block. It is asked
   again once a second. (Of a body that is left inside ``with`` blocks, those are closed in its stead: a
   scope that stayed open would take the worker's place in the stack of scopes.)
 * a body that never awaits: it stops the loop itself.
@@ -71,12 +71,20 @@ LONGEST_PAUSE: Final = 1.0
 _FREE_YIELDS: Final = 32
 _SLOW_STEP: Final = 0.01
 
-# How often a body is thrown out, in turns with GeneratorExit and the cancellation, before it is left.
+# How often a body is thrown out, in turns with `GraceOverError` and the cancellation, before it is left.
 _EXPULSIONS: Final = 6
 
-# Bodies that survived every GeneratorExit. Dropping the last reference would run their code once more, at
+# Bodies that survived every expulsion. Dropping the last reference would run their code once more, at
 # any moment and on any thread, so they are kept.
 _left: list[Coroutine[Any, Any, Any]] = []
+
+
+class GraceOverError(BaseException):
+    """Thrown into a body that has outlived its grace: clean up without waiting, and end.
+
+    GeneratorExit would not do: Python closes what the body awaits then, and what that wants from the loop
+    while it is closed is lost.
+    """
 
 
 class Returned(msgspec.Struct, frozen=True, gc=False):
@@ -251,6 +259,8 @@ class _Farewell:
         while self.outcome is None:
             if current_effective_deadline() != -inf:
                 # The body has shielded itself, and times itself.
+                if current_time() >= self.give_up:
+                    yield from self._slow_down()
                 self._advance(*(yield from self._wait(None)))
             elif current_time() < self.give_up:
                 yield from self._bear()
@@ -302,26 +312,27 @@ class _Farewell:
     def _bear(self) -> Generator[Any, Any, None]:
         """Let the body wait for something until the next delivery is due, or its grace is over."""
         due = min(self.next_at, self.give_up)
-        if self.trap is None or isinstance(self.trap, type):
-            yield from self._slow_down(due)
+        yield from self._slow_down()
         window = CancelScope(deadline=due)
         step, argument = yield from self._wait(window)
         if window.cancel_called and _is_cancellation(argument):
             self.yields = 0
             now = current_time()
             if now >= self.give_up:
-                step, argument = self.coro.throw, GeneratorExit()
+                step, argument = self.coro.throw, GraceOverError()
             else:
                 self.pause = min(self.pause * 2, LONGEST_PAUSE)
                 self.next_at = now + self.pause
         self._advance(step, argument)
 
-    def _slow_down(self, due: float) -> Generator[Any, Any, None]:
-        """Delay a body that only yields; nobody else can wake it, so it may be resumed late."""
+    def _slow_down(self) -> Generator[Any, Any, None]:
+        """Delay a body that only yields again and again; nobody else can wake it, so it may be late."""
+        if self.trap is not None and not isinstance(self.trap, type):
+            return
         self.yields += 1
         if self.yields > _FREE_YIELDS:
             with CancelScope(shield=True):  # noqa: ASYNC100 - it awaits, in generator form
-                yield from sleep(min(_SLOW_STEP, max(0.0, due - current_time()))).__await__()
+                yield from sleep(_SLOW_STEP).__await__()
 
     def _expel(self) -> Generator[Any, Any, None]:
         """Give up what the body waits for and throw it out; leave it if it survives."""
@@ -334,8 +345,8 @@ class _Farewell:
             self._leave(exits)
             return
         if self.expulsions % 2 == 0 and _is_cancellation(argument):
-            # In turns: an `__aexit__` on its way out needs the cancellation, not another GeneratorExit.
-            step, argument = self.coro.throw, GeneratorExit()
+            # In turns: an `__aexit__` on its way out needs the cancellation, not another exception.
+            step, argument = self.coro.throw, GraceOverError()
         self._advance(step, argument)
 
     def _leave(self, exits: list[Callable[..., object]]) -> None:
@@ -343,10 +354,10 @@ class _Farewell:
 
         A scope that stayed open (trio's `sleep` has one) would take the place of the worker's own.
         """
-        reason = GeneratorExit()
+        reason = GraceOverError()
         for close in reversed(exits):
             with suppress(BaseException):
-                self.context.run(close, GeneratorExit, reason, None)
+                self.context.run(close, GraceOverError, reason, None)
         _left.append(self.coro)
         self._end(Cancelled(ignored=True))
 

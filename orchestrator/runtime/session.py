@@ -35,7 +35,7 @@ from orchestrator.runtime.threads import loop_token, say_on_loop
 from orchestrator.runtime.wiring import DEFAULT_GRACE, Wiring
 from roles import Catalogue, Role
 
-__all__ = ["Session", "run_sync"]
+__all__ = ["Session"]
 
 
 class Session:
@@ -332,41 +332,6 @@ class Session:
         return run
 
 
-def run_sync(
-    what: Runnable, *, roles: Iterable[Role] = (), backend: str = "asyncio", **options: Any
-) -> RunResult:
-    """Run a graph from plain code or a notebook, and return what it came to.
-
-    Args:
-        what, options: as for ``Session.flow``. roles: as for ``Session``. backend: ``asyncio`` or ``trio``.
-
-    Raises:
-        As ``Session.flow`` does.
-    """
-
-    async def main() -> RunResult:
-        async with Session(roles) as session:
-            return await session.flow(what, **options)
-
-    if not _loop_is_running():
-        return anyio.run(main, backend=backend)
-    # a notebook's loop runs in this thread: the run gets a thread and a loop of its own
-    outcome: list[RunResult | BaseException] = []
-
-    def call() -> None:
-        try:
-            outcome.append(anyio.run(main, backend=backend))
-        except BaseException as error:  # noqa: BLE001 (it is raised again in the caller's thread)
-            outcome.append(error)
-
-    thread = threading.Thread(target=call, name="callboard run_sync")
-    thread.start()
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
-
-
 def _journal_factory(given: object) -> Callable[[], Journal]:
     if given is None:
         return MemoryJournal
@@ -374,14 +339,6 @@ def _journal_factory(given: object) -> Callable[[], Journal]:
         return given
     message = f"journal is {given!r}; this version keeps journals in memory: give None or a factory"
     raise OperationError(message)
-
-
-def _loop_is_running() -> bool:
-    try:
-        anyio.get_current_task()
-    except Exception:  # noqa: BLE001 (each backend says "no loop" in its own way)
-        return False
-    return True
 
 
 def _name(fn: Callable[..., Any]) -> str:
