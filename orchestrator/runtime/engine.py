@@ -27,6 +27,7 @@ from orchestrator.core.commands import (
     Steer,
     TakeSteers,
 )
+from orchestrator.core.control import EXPIRED
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, RunReason, Status
 from orchestrator.runtime.bodies import Bodies
@@ -318,7 +319,7 @@ class Engine:
         question = (self.state.nodes[node].questions or {}).get(key)
         if question is not None and question.answer is None:
             default = question.default or b"null"
-            self.tell(Answer(node, key, 0, "expired", "nobody answered in time"), (default,))
+            self.tell(Answer(node, key, 0, EXPIRED, "nobody answered in time"), (default,))
 
     async def grown(self, seen: int) -> bool:
         """Wait until the log holds more than ``seen`` records; False if it never will."""
