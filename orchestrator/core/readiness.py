@@ -148,9 +148,8 @@ def _unmet(state: RunState, node: NodeState, blocked: EdgeState | None) -> NodeS
     if edge is None:
         return NodeSkipped(name, "no edge leads to it")
     source = state.nodes[edge.source]
-    if source.status is not Status.COMPLETED and (
-        source.restored or source.status.value not in edge.spec.accept
-    ):
+    barred = source.restored and source.status is Status.FAILED
+    if barred or source.status.value not in edge.spec.accept:
         return NodeSkipped(name, f"blocked by {edge.source} ({source.status.value})", edge.source)
     condition = edge.spec.when or "its predicate"
     return NodeSkipped(name, f"condition from {edge.source} was false: {condition}", edge.source)

@@ -51,7 +51,7 @@ _FENCE = "```"
 def returned(engine: Engine, node: NodeState, turn: RoleTurn, value: object) -> tuple[Finish, list[bytes]]:
     """The command for a body that returned ``value``."""
     try:
-        if engine.plain and value is None:
+        if value is None and engine.plain and turn.pending_writes is None:
             return Finish(node.op.name, turn.attempt, value=0), _NULL
         raw, found, plain = settle(value)
         values = [raw]
