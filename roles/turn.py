@@ -136,8 +136,8 @@ class Turn(Protocol):
     def failed(self) -> Mapping[str, NodeError]:
         """The predecessors that failed, by name."""
 
-    def emissions(self, type_: type[E], /, of: str | None = None) -> Sequence[Emitted[E]]:
-        """Return what this node's ancestors emitted of a type, in graph order; `of` names one node."""
+    def emissions(self, type_: type[E], /, of: str | Sequence[str] | None = None) -> Sequence[Emitted[E]]:
+        """Return what ancestors emitted of a type, in graph order; `of` names one or more nodes."""
 
     @property
     def context(self) -> Mapping[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from emissions import Accepted, Refused
 from orchestrator.core import commands as c
 from orchestrator.core.closing import stop_run, suspend_run
@@ -30,6 +32,7 @@ from orchestrator.core.state import NodeState
 from orchestrator.core.status import TERMINAL, RunReason, Status
 
 __all__ = [
+    "EXPIRED",
     "answer",
     "ask",
     "attempt_stopped",
@@ -47,6 +50,9 @@ __all__ = [
     "too_late",
     "unpause",
 ]
+
+#: Who answers with the default when nobody did in time.
+EXPIRED = "expired"
 
 #: A budget that can be raised, and the field's type in words for the refusal.
 _RAISABLE = frozenset({"spawns", "depth", "escalations", "concurrency", "tokens", "cost_usd", "wall_clock"})
@@ -234,6 +240,11 @@ def answer(decision: Decision, command: c.Answer) -> None:
     question = (node.questions or {}).get(command.key)
     if question is None or question.answer is not None or node.status is not Status.ASKING:
         detail = f"{node.name} has no open question {command.key!r}"
+        decision.receipts.append(Refused("invalid", detail))
+        return
+    given = msgspec.json.decode(decision.values[command.value])
+    if question.choices and command.by != EXPIRED and given not in question.choices:
+        detail = f"{given!r} is not one of {', '.join(question.choices)}"
         decision.receipts.append(Refused("invalid", detail))
         return
     decision.fact(QuestionAnswered(node.op.name, command.key, command.value, command.by, command.because))

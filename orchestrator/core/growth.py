@@ -196,9 +196,8 @@ def _faults(state: RunState, child: Child) -> tuple[str, str] | None:
         return "closing", "the run is ending"
     emitter, role, budget = child.emitter, child.role, state.budget
     if emitter is not None and emitter.depth >= budget.depth:
-        return "depth", f"{emitter.name} is {emitter.depth} generations below a planned node; " + (
-            f"budget.depth is {budget.depth}"
-        )
+        generations = f"{emitter.name} is {emitter.depth} generations below a planned node"
+        return "depth", f"{generations}; budget.depth is {budget.depth}"
     if role is not None:
         if budget.assignees is not None and role.name not in budget.assignees:
             return "assignee_not_allowed", f"budget.assignees does not list {role.name!r}"

@@ -29,7 +29,7 @@ class Branches:
     def __init__(
         self, owned: MutableMapping[str, Branch], hook: Callable[[Branch], None] | None = None
     ) -> None:
-        """``owned``: the session's branches by name. ``hook``: called once for every clone, after inclusion."""
+        """``owned``: the session's branches by name. ``hook``: called for every clone, after inclusion."""
         self._owned = owned
         self._hook = hook
         self._own: dict[str, Branch] = {}
@@ -84,5 +84,5 @@ class Branches:
             return
         try:
             self._hook(branch)
-        except Exception:
+        except Exception:  # noqa: BLE001 (the author's hook: it changes nothing)
             _log.exception("on_branch_created raised for %s; it changes nothing", branch.name)

@@ -46,6 +46,10 @@ What cannot be freed, and keeps its worker for as long as it lasts:
   again once a second. (Of a body that is left inside ``with`` blocks, those are closed in its stead: a
   scope that stayed open would take the worker's place in the stack of scopes.)
 * a body that never awaits: it stops the loop itself.
+
+A body that waits inside a scope of its own that is cancelled hides a cancellation of the scopes around
+``scope`` (and it would spin in any anyio program). Whoever notices that the host is being cancelled cancels
+``scope`` as well: that is always seen.
 """
 
 import types
@@ -201,8 +205,15 @@ def resume(
         The outcome; nothing that the body raises comes out.
     """
     coro, context, trap = suspended.coro, suspended.context, suspended.trap
+    shutter = shutter or scope
     step: Callable[[Any], Any]
+    unclear = False
     while True:
+        if unclear:
+            # A scope of the body is cancelled, and hid whether one around it is; ask again without it.
+            if _from_outside(scope, shutter):
+                return (yield from _Farewell(coro, context, shutter, grace).run(trap))
+            unclear = current_effective_deadline() == -inf
         step = coro.send
         try:
             argument = yield trap
@@ -211,9 +222,12 @@ def resume(
             raise
         except BaseException as thrown:  # noqa: BLE001 - it belongs to the body
             step, argument = coro.throw, thrown
-        if argument is not None and _is_cancellation(argument) and _from_outside(scope, shutter or scope):
-            farewell = _Farewell(suspended, shutter or scope, grace)
-            return (yield from farewell.run(step, argument))
+        if argument is not None and _is_cancellation(argument):
+            if _from_outside(scope, shutter):
+                farewell = _Farewell(coro, context, shutter, grace)
+                farewell.advance(step, argument)
+                return farewell.outcome or (yield from farewell.run(farewell.trap))
+            unclear = True
         try:
             trap = context.run(step, argument)
         except StopIteration as stop:
@@ -225,50 +239,38 @@ def resume(
 class _Farewell:
     """The rest of a body's life, from the first cancellation that came from outside."""
 
-    __slots__ = (
-        "context",
-        "coro",
-        "expulsions",
-        "give_up",
-        "next_at",
-        "outcome",
-        "pause",
-        "shield_before",
-        "shutter",
-        "trap",
-        "yields",
-    )
-
-    def __init__(self, suspended: Suspended, shutter: CancelScope, grace: float) -> None:
-        now = current_time()
-        self.coro = suspended.coro
-        self.context = suspended.context
+    def __init__(
+        self, coro: Coroutine[Any, Any, Any], context: Context, shutter: CancelScope, grace: float
+    ) -> None:
+        self.coro = coro
+        self.context = context
         self.shutter = shutter
         self.shield_before = shutter.shield
-        self.give_up = now + grace
+        self.next_at = current_time() + FIRST_PAUSE
         self.pause = FIRST_PAUSE
-        self.next_at = now + FIRST_PAUSE
+        self.give_up = current_time() + grace
         self.expulsions = 0
         self.yields = 0
         self.trap: Any = None
         self.outcome: Outcome | None = None
 
-    def run(self, step: Callable[[Any], Any], argument: object) -> Generator[Any, Any, Outcome]:
-        """Deliver the first cancellation and stay with the body until it is over."""
-        self._advance(step, argument)
+    def run(self, trap: object) -> Generator[Any, Any, Outcome]:
+        """Stay with the body, which has had its first cancellation, until it is over."""
+        self.trap = trap
         while self.outcome is None:
             if current_effective_deadline() != -inf:
                 # The body has shielded itself, and times itself.
                 if current_time() >= self.give_up:
                     yield from self._slow_down()
-                self._advance(*(yield from self._wait(None)))
+                self.advance(*(yield from self._wait(None)))
             elif current_time() < self.give_up:
                 yield from self._bear()
             else:
                 yield from self._expel()
         return self.outcome
 
-    def _advance(self, step: Callable[[Any], Any], argument: object) -> None:
+    def advance(self, step: Callable[[Any], Any], argument: object) -> None:
+        """Let the body do one step."""
         try:
             self.trap = self.context.run(step, argument)
         except StopIteration as stop:
@@ -278,8 +280,8 @@ class _Farewell:
             self._end(_failure(error))
         self.shutter.shield = self.shield_before
 
-    def _end(self, outcome: Returned | Raised | Cancelled) -> None:
-        if current_time() >= self.give_up:
+    def _end(self, outcome: Outcome) -> None:
+        if self.expulsions or current_time() > self.give_up:
             error = None if isinstance(outcome, Returned) else outcome.error
             outcome = Cancelled(ignored=True, error=error)
         self.outcome = outcome
@@ -320,10 +322,11 @@ class _Farewell:
             now = current_time()
             if now >= self.give_up:
                 step, argument = self.coro.throw, GraceOverError()
+                self.expulsions += 1
             else:
                 self.pause = min(self.pause * 2, LONGEST_PAUSE)
                 self.next_at = now + self.pause
-        self._advance(step, argument)
+        self.advance(step, argument)
 
     def _slow_down(self) -> Generator[Any, Any, None]:
         """Delay a body that only yields again and again; nobody else can wake it, so it may be late."""
@@ -344,10 +347,10 @@ class _Farewell:
         if exits is not None:
             self._leave(exits)
             return
-        if self.expulsions % 2 == 0 and _is_cancellation(argument):
+        if self.expulsions % 2 and _is_cancellation(argument):
             # In turns: an `__aexit__` on its way out needs the cancellation, not another exception.
             step, argument = self.coro.throw, GraceOverError()
-        self._advance(step, argument)
+        self.advance(step, argument)
 
     def _leave(self, exits: list[Callable[..., object]]) -> None:
         """Leave the body suspended for ever and close, in its stead, the blocks that it is inside of.

@@ -387,9 +387,10 @@ def _next(state: RunState, reason: RunReason) -> str:
     """The command that goes on (journal.md, "How a run stops")."""
     run = state.run
     undecided = next((node.op.name for node in state.nodes.values() if node.judgement == "undecided"), "GATE")
+    rejected = (state.rejected or ["GATE"])[0]
     commands = {
         RunReason.FAILED: f"callboard retry {run}",
-        RunReason.GATE_REJECTED: f"callboard fork {run} --at {(state.rejected or ['GATE'])[0]} --answer VERDICT",
+        RunReason.GATE_REJECTED: f"callboard fork {run} --at {rejected} --answer VERDICT --because TEXT",
         RunReason.CANCELLED: f"callboard fork {run}",
         RunReason.GATE_UNDECIDED: f"callboard answer {run} {undecided} VERDICT --because TEXT",
         RunReason.AWAITING_ANSWER: f"callboard answer {run} KEY VALUE",

@@ -105,7 +105,12 @@ class Session:
             for run in list(self._runs.values()):
                 run.interrupt()
                 await run.over()
-        return await stack.__aexit__(exc_type, exc, traceback)
+        if exc is None:
+            return await stack.__aexit__(None, None, None)
+        # the caller's error leaves as it is, not inside a group: no task of ours had a part in it
+        group.cancel_scope.cancel()
+        await stack.__aexit__(None, None, None)
+        return False
 
     def _open(self) -> TaskGroup:
         if self._group is None:

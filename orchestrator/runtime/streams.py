@@ -64,7 +64,7 @@ class EventStream:
         self._after = after
         self._kinds = kinds
 
-    async def __aenter__(self) -> EventStream:
+    async def __aenter__(self) -> Self:
         """The stream itself."""
         return self
 

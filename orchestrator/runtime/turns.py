@@ -116,7 +116,7 @@ class RoleTurn:
         """Predecessors that failed."""
         return failures_of(self._engine.state, self._state)
 
-    def emissions(self, type_: type[E], /, of: str | None = None) -> list[Emitted[E]]:
+    def emissions(self, type_: type[E], /, of: str | Sequence[str] | None = None) -> list[Emitted[E]]:
         """What ancestors emitted of a type."""
         return emissions_of(self._engine.state, self._state, type_, of)
 
@@ -247,7 +247,7 @@ class RoleTurn:
             Ask(self.node, self.attempt, key, question, choices, shape, 0 if values else None), values
         )
         if isinstance(decision.receipts[-1], Refused):
-            raise RuntimeError(decision.receipts[-1].detail)
+            raise RuntimeError(decision.receipts[-1].detail)  # noqa: TRY004 (it is no fault of a type)
         if expires is not None:
             engine.set_timer(expires, "question", self.node, self.attempt, key)
         await self.answered.wait()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any, Final
 
 import msgspec
@@ -170,7 +171,7 @@ class _Walk:
                 else [field.name for field in dataclasses.fields(value)]
             )
             return self.walk({name: _builtin(getattr(value, name), path) for name in fields}, path, depth)
-        raise NotExactError(path, f"is a {type(value).__module__}.{type(value).__qualname__}")
+        raise NotExactError(path, f"is a {type(value).__module__}.{type(value).__qualname__}{_hint(value)}")
 
     def _look(self, values: Iterable[Any], path: str, depth: int) -> None:
         """Find emissions inside a model's fields; the model's own JSON form is what is kept."""
@@ -183,6 +184,10 @@ class _Walk:
                 self._look(value.values(), path, depth + 1)
             elif isinstance(value, list | tuple) and depth < DEPTH_LIMIT:
                 self._look(value, path, depth + 1)
+
+
+def _hint(value: object) -> str:
+    return f" (its .value is {value.value!r})" if isinstance(value, Enum) else ""
 
 
 def _builtin(value: Any, path: str) -> Any:

@@ -47,6 +47,17 @@ class Inputs(Mapping[str, Any]):
             self._decoded[name] = None if node.value is None else _decode(node.value)
         return self._decoded[name]
 
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """The value of ``name``, or ``default`` if no such predecessor completed."""
+        return self[name] if name in self else default  # noqa: SIM401 (this is that get)
+
+    def __contains__(self, name: object, /) -> bool:
+        """True if a predecessor of this name completed; the seed's ``name_result`` counts as ``name``."""
+        return isinstance(name, str) and (
+            name in self._nodes
+            or (name.endswith(_SEED_SUFFIX) and name.removesuffix(_SEED_SUFFIX) in self._nodes)
+        )
+
     def __iter__(self) -> Iterator[str]:
         """Names, in graph order."""
         return iter(self._nodes)

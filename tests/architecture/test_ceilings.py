@@ -26,6 +26,10 @@ EXCEPTIONS: dict[str, str] = {}
 LATE_IMPORTS: dict[tuple[str, str], str] = {
     ("orchestrator/__init__.py", "__getattr__"): "the public surface is lazy: importing it loads no library",
     (
+        "orchestrator/testing/__init__.py",
+        "__getattr__",
+    ): "pytest loads the plugin at every start, with or without callboard: it must not load the engine",
+    (
         "orchestrator/cli/commands.py",
         "*",
     ): "the table of commands: --help loads no command",
