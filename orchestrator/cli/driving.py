@@ -17,11 +17,11 @@ from orchestrator.cli.signals import Stopper, end_process
 from orchestrator.cli.views import View
 from orchestrator.core.status import RunReason
 from orchestrator.errors import InternalError
-from orchestrator.runtime.wiring import DEFAULT_GRACE
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.session import Session
 from orchestrator.runtime.sources import Runnable
+from orchestrator.runtime.wiring import DEFAULT_GRACE
 from roles import Role
 
 __all__ = ["Finish", "Job", "drive"]

@@ -216,11 +216,7 @@ def _schema(kind: str) -> dict[str, Any]:
     else:
         fact = _kinds()[kind]
         words, seq = _paragraph(inspect.getdoc(fact)), {"type": "integer", "minimum": 1}
-        made = msgspec.json.schema(fact)
-        definitions = dict(made.get("$defs", {}))
-        data = dict(definitions.pop(kind)["properties"])
-        data = {name: {} if name in fact.positions else field for name, field in data.items()}
-        data = {name: field for name, field in data.items() if name not in _LIFTED}
+        data, definitions = _fields(fact)
     properties = {
         "v": {"const": 1},
         "run": {"type": "string"},
@@ -242,6 +238,25 @@ def _schema(kind: str) -> dict[str, Any]:
         "required": list(properties),
     }
     return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _fields(fact: type[Fact]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Schemas of a fact's data by field, and the definitions that they refer to."""
+    data: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for field in msgspec.structs.fields(fact):
+        if field.name in _LIFTED:
+            continue
+        if field.name in fact.positions:  # the envelope holds the value itself: any JSON
+            data[field.name] = {}
+            continue
+        try:
+            made = msgspec.json.schema(field.type)
+        except TypeError:  # msgspec cannot write down a default that is raw JSON, as operations have
+            made = {"type": "object"}
+        definitions.update(made.pop("$defs", {}))
+        data[field.name] = made
+    return data, definitions
 
 
 # --- words -------------------------------------------------------------------------------------
