@@ -54,7 +54,6 @@ A body that waits inside a scope of its own that is cancelled hides a cancellati
 
 import types
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import suppress
 from contextvars import Context
 from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
@@ -62,7 +61,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 from anyio import CancelScope, current_effective_deadline, current_time, get_cancelled_exc_class, sleep
 
-from orchestrator.runtime.open_blocks import open_blocks
+from orchestrator.runtime.abandon import abandon, open_blocks
 
 T = TypeVar("T")
 
@@ -77,10 +76,6 @@ _SLOW_STEP: Final = 0.01
 
 # How often a body is thrown out, in turns with `GraceOverError` and the cancellation, before it is left.
 _EXPULSIONS: Final = 6
-
-# Bodies that survived every expulsion. Dropping the last reference would run their code once more, at
-# any moment and on any thread, so they are kept.
-_left: list[Coroutine[Any, Any, Any]] = []
 
 
 class GraceOverError(BaseException):
@@ -345,24 +340,13 @@ class _Farewell:
         due = current_time() + LONGEST_PAUSE if stubborn and exits is None else -inf
         step, argument = yield from self._wait(CancelScope(deadline=due))
         if exits is not None:
-            self._leave(exits)
+            abandon(self.coro, self.context, exits, GraceOverError())
+            self._end(Cancelled(ignored=True))
             return
         if self.expulsions % 2 and _is_cancellation(argument):
             # In turns: an `__aexit__` on its way out needs the cancellation, not another exception.
             step, argument = self.coro.throw, GraceOverError()
         self.advance(step, argument)
-
-    def _leave(self, exits: list[Callable[..., object]]) -> None:
-        """Leave the body suspended for ever and close, in its stead, the blocks that it is inside of.
-
-        A scope that stayed open (trio's `sleep` has one) would take the place of the worker's own.
-        """
-        reason = GraceOverError()
-        for close in reversed(exits):
-            with suppress(BaseException):
-                self.context.run(close, GraceOverError, reason, None)
-        _left.append(self.coro)
-        self._end(Cancelled(ignored=True))
 
 
 def _is_cancellation(argument: object) -> bool:

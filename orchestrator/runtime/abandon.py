@@ -1,12 +1,51 @@
-"""Finds the `with` blocks that a suspended coroutine is inside of, at any depth of its awaits."""
+"""Leaves a suspended coroutine behind for good, with the `with` blocks closed that it is inside of."""
 
 import gc
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from typing import Any, Final
 
 _FRAMES: Final = (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)
+
+_left: list[Coroutine[Any, Any, Any]] = []
+
+
+def abandon(
+    coro: Coroutine[Any, Any, Any],
+    context: Context,
+    exits: list[Callable[..., object]],
+    reason: BaseException,
+) -> None:
+    """Leave a coroutine suspended for ever and close, in its stead, the blocks that it is inside of.
+
+    A cancel scope that stayed open (trio's `sleep` has one) would take the place of its host's own.
+
+    Args:
+        coro: what it waits for has been given up: nobody will try to wake it.
+        context: the context that it ran in.
+        exits: what `open_blocks` found.
+        reason: the exception that the blocks are closed with.
+    """
+    for close in reversed(exits):
+        with suppress(BaseException):
+            context.run(close, type(reason), reason, None)
+    if not _left:
+        threading.Thread(target=_keep, args=(_left,), name="callboard idle keeper", daemon=True).start()
+    _left.append(coro)
+
+
+def _keep(left: list[Coroutine[Any, Any, Any]]) -> None:
+    """Hold on to what was left, beyond the end of the interpreter.
+
+    Dropping the last reference would run a body's code once more, at any moment and on any thread. A daemon
+    thread's frame is never unwound.
+    """
+    threading.Event().wait()
+    left.clear()  # pragma: no cover - never
 
 
 def open_blocks(coro: object) -> list[Callable[..., object]] | None:
