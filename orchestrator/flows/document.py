@@ -240,4 +240,4 @@ def flow_schema() -> dict[str, Any]:
     schema = Document.model_json_schema(by_alias=True)
     node = schema["$defs"]["NodeSpec"]
     node["oneOf"] = [{"required": ["role"]}, {"required": ["operation"]}]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Callboard flow", **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Callboard flow"}
