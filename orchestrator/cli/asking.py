@@ -31,6 +31,13 @@ _KINDS: Final = (
     "NodeCancelled",
 )
 _BY: Final = "terminal"
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
 
 
 def can_ask() -> bool:
@@ -106,7 +113,9 @@ class _Desk:
     def _answer(self, question: Envelope, line: str, choices: Sequence[str]) -> str | None:
         """Give an answer; returns why it does not fit, or None."""
         text = line.strip()
-        value, fault = _value(text, choices, question.data.get("schema"))
+        shape = question.data.get("schema")
+        schema = msgspec.json.decode(shape) if isinstance(shape, str) else shape
+        value, fault = _value(text, choices, schema)
         if fault is not None:
             return fault
         receipt = self._run.answer(question.node or "", value, key=question.data["key"], by=_BY)
@@ -129,10 +138,15 @@ def _value(text: str, choices: Sequence[str], schema: Mapping[str, Any] | None) 
         return None, f"write one of {', '.join(map(clean, choices))}, or its number"
     if schema is None or schema.get("type") == "string":
         return text, None
+    wanted = schema.get("type")
     try:
-        return msgspec.json.decode(text), None
+        value = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        return None, f"this has to be JSON of type {clean(schema.get('type', 'any'))}: {clean(error)}"
+        return None, f"this has to be JSON{f' of type {clean(wanted)}' if wanted else ''}: {clean(error)}"
+    types = _TYPES.get(wanted) if isinstance(wanted, str) else None
+    if types is None or (isinstance(value, types) and (wanted == "boolean" or not isinstance(value, bool))):
+        return value, None
+    return None, f"this has to be JSON of type {clean(wanted)}, not {type(value).__name__}"
 
 
 async def _line() -> str | None:

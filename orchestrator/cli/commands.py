@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -369,4 +370,9 @@ def _usage(error: typer.TyperException) -> str:
 
 def main() -> NoReturn:
     """The console script ``callboard``."""
-    sys.exit(invoke(sys.argv[1:]))
+    code = invoke(sys.argv[1:])
+    if any(
+        not thread.daemon and thread is not threading.current_thread() for thread in threading.enumerate()
+    ):
+        os._exit(code)  # a thread that a role left behind would keep the process; all is written
+    sys.exit(code)

@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint
 from orchestrator.cli.asking import ask_on_terminal
 from orchestrator.cli.edge import note
 from orchestrator.cli.exits import exit_code
-from orchestrator.cli.signals import Stopper, end_process
+from orchestrator.cli.signals import Stopper, end_process, end_process_after
 from orchestrator.cli.views import View
 from orchestrator.core.status import RunReason
 from orchestrator.errors import InternalError
@@ -31,6 +31,8 @@ Finish = Callable[[RunResult, float], Awaitable[None]]
 
 #: Seconds beyond the roles' own grace before a run that is closed is left with those who still hold it.
 _HELD: Final = 1.0
+#: Seconds that the session gets to end when everything has been said.
+_LEAVING: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,10 @@ async def drive(job: Job, view: View, finish: Finish) -> None:
                 watching.start_soon(_leave_if_held, run, stopper, patience, watching.cancel_scope)
                 await view.follow(run)
                 watching.cancel_scope.cancel()
-        await _tell(run, stopper, finish, began)
+        result = await _tell(run, stopper, finish, began)
+        leaving = end_process_after(_LEAVING, exit_code(result.reason))
         listeners.cancel_scope.cancel()
+    leaving.cancel()
 
 
 async def _leave_if_held(run: Run, stopper: Stopper, patience: float, scope: CancelScope) -> None:
@@ -95,7 +99,7 @@ async def _leave_if_held(run: Run, stopper: Stopper, patience: float, scope: Can
     scope.cancel()
 
 
-async def _tell(run: Run, stopper: Stopper, finish: Finish, began: float) -> None:
+async def _tell(run: Run, stopper: Stopper, finish: Finish, began: float) -> RunResult:
     result = run.decided()
     if result is not None and result.reason is RunReason.DRAINED and stopper.insisted.is_set():
         # of the reasons that hold, interrupted comes before drained
@@ -109,3 +113,4 @@ async def _tell(run: Run, stopper: Stopper, finish: Finish, began: float) -> Non
         end_process(exit_code(fault if isinstance(fault, InternalError) else result.reason))
     if isinstance(fault, InternalError):
         raise fault
+    return result

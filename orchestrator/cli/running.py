@@ -20,7 +20,6 @@ from orchestrator.cli.logs import configure_logs
 from orchestrator.cli.opening import arguments, errors_of, open_flow
 from orchestrator.cli.options import RunOptions
 from orchestrator.cli.outlet import Outlet, outlet
-from orchestrator.cli.signals import end_process_after
 from orchestrator.cli.summary import headline, result_json, summary
 from orchestrator.cli.views import JsonView, PlainView, QuietView, View
 from orchestrator.flows.flow import Flow
@@ -28,9 +27,6 @@ from orchestrator.flows.problems import Severity
 from orchestrator.runtime.results import RunResult
 
 __all__ = ["run"]
-
-#: Seconds that the event loop and foreign threads get to end when everything has been said.
-_LEAVING = 2.0
 
 
 def run(options: RunOptions) -> int:
@@ -81,7 +77,6 @@ async def _run(
                 code = IO_FAULT
             if options.on_end:
                 await _on_end(options, flow, result, seconds)
-            end_process_after(_LEAVING, code)
 
         await drive(job, view or _view(options, out), finish)
     return code

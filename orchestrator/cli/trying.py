@@ -18,7 +18,6 @@ from orchestrator.cli.logs import configure_logs
 from orchestrator.cli.opening import UsageError, any_value, open_flow, pairs
 from orchestrator.cli.options import TryOptions
 from orchestrator.cli.outlet import Outlet, outlet
-from orchestrator.cli.signals import end_process_after
 from orchestrator.cli.views import PlainView, line_of, plain_line
 from orchestrator.core.status import RunReason
 from orchestrator.flows.builder import OperationGraphBuilder
@@ -30,7 +29,6 @@ from roles import Catalogue, Role, Turn, library, load_roles
 __all__ = ["try_role"]
 
 _GIVEN: Final = "given"
-_LEAVING: Final = 2.0
 _ACCEPTED: Final = "EmissionAccepted"
 _KINDS: Final = (_ACCEPTED, "EmissionRefused", "SpawnRefused", "QuestionAsked", "NodeRetryScheduled")
 
@@ -98,7 +96,6 @@ async def _try(job: Job, node: str, stream: TextIO) -> int:
             code = exit_code(_reason(result, node))
             await out.put(_outcome(result.nodes[node], seconds))
             await out.drained()
-            end_process_after(_LEAVING, code)
 
         await drive(job, _TryView(out, node), finish)
     return code
