@@ -290,3 +290,9 @@ async def boom(turn: Any) -> None:
 async def reads(turn: Any) -> dict[str, Any]:
     """Completes with what it was given."""
     return dict(turn.inputs)
+
+
+@role()
+async def order(turn: Any) -> list[str]:
+    """Completes with the names of what it was given, in order (a mapping's keys are stored sorted)."""
+    return list(turn.inputs)

@@ -200,19 +200,21 @@ async def test_S53_a_note_between_start_and_body():
     gates = Gates()
     gates.let("a#1")
     gates.let("b#1")
+    status = []
+
+    @role()
+    async def speaks(turn):
+        (live,) = session.runs()
+        status.append(live.engine.state.nodes["a"].status)
+        assert live.steer("in between")
+
     graph = OperationGraphBuilder()
-    for name in "ab":
-        graph.add_operation(gates.role, node_id=name, instruction="Do")
-
-    def hook(node, view):
-        return None
-
+    graph.add_operation(speaks, node_id="first", depends_on=[])
+    graph.add_operation(gates.role, node_id="a", depends_on=[], instruction="Do")
+    graph.add_operation(gates.role, node_id="b", depends_on=["a"], instruction="Do")
     async with Session() as session:
-        live = await session.start(graph)
-        assert live.engine.state.nodes["a"].status == "running"
-        assert not gates.event(gates.running, "a#1").is_set()
-        live.steer("in between")
-        run = await lawful(live)
+        run = await lawful(await session.start(graph))
+    assert status == ["running"]
     assert ": in between" in run["a"].value["instruction"]
     assert run["b"].value["instruction"] == "Do"
 
