@@ -34,7 +34,8 @@ def _carry_out(decision: Decision, node: NodeState | None, proposal: Proposal) -
         number = len(decision.state.steers) + 1
         decision.fact(SteerReceived(number, proposal.reason, "", None if target is None else target.name))
         return Accepted()
-    if target is None or target.status not in (Status.WAITING, Status.READY):
+    # one that backs off or was given back is ready again, and has started all the same
+    if target is None or target.attempt or target.status not in (Status.WAITING, Status.READY):
         return Refused("too_late", f"{proposal.node} has started")
     who = "a handler" if node is None else node.op.name
     decision.recommend(
