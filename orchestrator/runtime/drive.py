@@ -56,14 +56,24 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from math import inf
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from anyio import CancelScope, current_effective_deadline, current_time, get_cancelled_exc_class, sleep
 
 from orchestrator.runtime.abandon import abandon, open_blocks
 
-T = TypeVar("T")
+__all__ = [
+    "Cancelled",
+    "GraceOverError",
+    "Outcome",
+    "Raised",
+    "Returned",
+    "Suspended",
+    "drive",
+    "resume",
+    "start",
+]
 
 # Seconds between two deliveries of the same cancellation: the first pause, doubled up to the longest.
 FIRST_PAUSE: Final = 0.05
