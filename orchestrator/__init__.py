@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from orchestrator.core.spec import Gate as Gate
     from orchestrator.core.spec import Operation as Operation
     from orchestrator.core.spec import Retry as Retry
+    from orchestrator.core.status import NodeStatus as NodeStatus
     from orchestrator.core.status import RunReason as RunReason
-    from orchestrator.core.status import Status as Status
     from orchestrator.errors import ConditionError as ConditionError
     from orchestrator.errors import ContextConflictError as ContextConflictError
     from orchestrator.errors import CorruptJournalError as CorruptJournalError
@@ -163,6 +163,7 @@ __all__ = [
     "NeedsRecoveryError",
     "NodeError",
     "NodeResult",
+    "NodeStatus",
     "NotApplicable",
     "Objection",
     "Operation",
@@ -191,7 +192,6 @@ __all__ = [
     "Session",
     "Severity",
     "SpawnRequest",
-    "Status",
     "Steer",
     "Synthesis",
     "TaskAssignment",
@@ -291,7 +291,7 @@ _HOMES = {
     "Session": "orchestrator.runtime.session",
     "Severity": "emissions",
     "SpawnRequest": "emissions",
-    "Status": "orchestrator.core.status",
+    "NodeStatus": "orchestrator.core.status",
     "Steer": "orchestrator.runtime.changes",
     "Synthesis": "emissions",
     "TaskAssignment": "emissions",

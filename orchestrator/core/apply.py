@@ -14,6 +14,7 @@ import msgspec
 
 from orchestrator.core import facts as f
 from orchestrator.core.apply_growth import GROWTH
+from orchestrator.core.apply_resuming import RESUMING
 from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
 from orchestrator.core.resources import resources_of
@@ -333,4 +334,5 @@ APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     f.StepMemoised: _memoised,
     f.BranchCreated: _branch,
     **GROWTH,
+    **RESUMING,
 }

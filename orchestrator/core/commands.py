@@ -15,6 +15,8 @@ __all__ = [
     "BranchMade",
     "Cancel",
     "Command",
+    "ControlIn",
+    "Controlled",
     "Drain",
     "Elapsed",
     "EmissionIn",
@@ -26,6 +28,7 @@ __all__ = [
     "Pause",
     "Proposal",
     "RaiseBudget",
+    "Resume",
     "Start",
     "Steer",
     "TakeSteers",
@@ -190,6 +193,37 @@ class Cancel(Command, frozen=True):
     suspend: str | None = None
 
 
+class ControlIn(_Part, frozen=True):
+    """A request of another process: its row, and the command as JSON."""
+
+    control: int
+    command: msgspec.Raw
+
+
+class Resume(Command, frozen=True):
+    """Go on with a run that was suspended or killed, or repeat what failed in one that ended.
+
+    Attributes:
+        time: wall clock for display. epoch: which process drives the run now, from 1.
+        budget: named limits that are raised first. controls: requests that came meanwhile, in order.
+        reopen: nodes to run again (failed ones, undecided gates); ``("*",)`` is every failed node.
+        values of answers stand in the record's values.
+    """
+
+    time: str = ""
+    epoch: int = 0
+    budget: dict[str, float] = {}
+    controls: tuple[ControlIn, ...] = ()
+    reopen: tuple[str, ...] = ()
+    waits_for_answers: bool = False
+
+
+class Controlled(Command, frozen=True):
+    """A request of another process while the run is live."""
+
+    request: ControlIn
+
+
 class Pause(Command, frozen=True):
     """Hold what has not started."""
 
@@ -271,6 +305,8 @@ class BranchMade(Command, frozen=True):
 
 COMMANDS: tuple[type[Command], ...] = (
     Start,
+    Resume,
+    Controlled,
     Finish,
     Emit,
     AttemptStopped,

@@ -163,12 +163,11 @@ def _clash(state: RunState, key: str, last: tuple[str, ...]) -> Conflict | None:
         for leaf in _write(state, name, key).leaves:
             writers.setdefault(leaf, []).append(name)
     for leaf, names in writers.items():
-        for above in _prefixes(leaf):
-            for other in writers.get(above, ()):
-                for name in names:
-                    if other != name and not _ordered(state, key, name, other):
-                        first, second = in_graph_order(state, (other, name))
-                        return Conflict(key, leaf, first, second)
+        for other in (name for above in _prefixes(leaf) for name in writers.get(above, ())):
+            apart_from = [name for name in names if name != other and not _ordered(state, key, name, other)]
+            if apart_from:
+                first, second = in_graph_order(state, (other, apart_from[0]))
+                return Conflict(key, leaf, first, second)
     return None
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "answer",
     "ask",
     "attempt_stopped",
+    "begin_asking",
     "branch_made",
     "cancel_node_or_run",
     "drain",

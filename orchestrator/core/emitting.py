@@ -14,7 +14,7 @@ from orchestrator.core.refusing import refuse
 from orchestrator.core.state import Emitted, NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["grants_of", "take"]
+__all__ = ["accept", "grants_of", "take"]
 
 _ALWAYS = "EscalationRequest"
 #: Kinds of which only the final attempt's count (engine.md 14).

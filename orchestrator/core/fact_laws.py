@@ -108,7 +108,7 @@ class _Account:
 
     def _one(self, fact: f.Fact) -> None:
         kind = type(fact).__name__
-        if self.over:
+        if self.over and not isinstance(fact, f.RunResumed):
             self.breach(f"{kind} after {self.over}")
         if (self.fact == 1) != isinstance(fact, f.RunStarted):
             self.breach(f"{kind} is fact {self.fact}")
@@ -304,6 +304,18 @@ class _Account:
         if unsettled:
             self.breach(f"the run ended as {fact.reason} with {', '.join(unsettled)} unsettled")
 
+    def resumed(self, _fact: f.RunResumed) -> None:
+        """What was over goes on."""
+        self.over = ""
+
+    def dropped(self, fact: f.NodeDropped) -> None:
+        """A grown node left the graph with its edges."""
+        node = self.nodes.pop(fact.node)
+        if node.running:
+            self.running -= 1
+        for other in self.nodes.values():
+            other.outs = [edge for edge in other.outs if edge.target != fact.node]
+
     def suspended(self, fact: f.RunSuspended) -> None:
         """A suspended run names every node that has not settled, and nothing of it runs."""
         self.over = "RunSuspended"
@@ -335,6 +347,8 @@ _RULES: Mapping[type[f.Fact], Callable[[_Account, Any], None]] = {
     f.SteerReceived: _Account.steered,
     f.SteerDelivered: _Account.delivered,
     f.SteerUndelivered: _Account.delivered,
+    f.RunResumed: _Account.resumed,
+    f.NodeDropped: _Account.dropped,
     f.RunEnded: _Account.ended,
     f.RunSuspended: _Account.suspended,
 }

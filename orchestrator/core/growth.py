@@ -24,7 +24,7 @@ from orchestrator.core.spec import (
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["Child", "assign", "inject", "spawn"]
+__all__ = ["Child", "admit", "assign", "inject", "spawn"]
 
 #: A published instruction is cut here (the operation-graph seed, D6); the node keeps the whole.
 _SHOWN = 512

@@ -6,15 +6,19 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from emissions import Refused
 from orchestrator.core import commands as c
 from orchestrator.core import control
 from orchestrator.core.apply import apply
 from orchestrator.core.closing import conclude
 from orchestrator.core.decisions import Decision, Why
-from orchestrator.core.facts import GraphPlanned, RunStarted
+from orchestrator.core.facts import ControlApplied, GraphPlanned, RunStarted
 from orchestrator.core.outcomes import finish
 from orchestrator.core.records import Record
 from orchestrator.core.restoring import known_nodes
+from orchestrator.core.resuming import resume
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.core.table import settle
@@ -33,9 +37,38 @@ def _start(decision: Decision, command: c.Start) -> None:
             decision.due(node)
 
 
+def _resume(decision: Decision, command: c.Resume) -> None:
+    resume(decision, command)
+    for request in command.controls:
+        _control(decision, request)
+
+
+def _controlled(decision: Decision, command: c.Controlled) -> None:
+    _control(decision, command.request)
+
+
+def _control(decision: Decision, request: c.ControlIn) -> None:
+    """A request of another process: the same command, the same rule, and a fact that it was applied."""
+    before = len(decision.receipts)
+    inner = _read_command(request.command)
+    _HANDLERS[type(inner)](decision, inner)
+    refused = [receipt for receipt in decision.receipts[before:] if isinstance(receipt, Refused)]
+    reason, detail = (refused[0].reason, refused[0].detail) if refused else ("", "")
+    decision.fact(ControlApplied(request.control, reason, detail))
+    # what it led to comes before what the next request is judged by
+    settle(decision)
+
+
+#: What other processes may ask for (engine.md 26).
+_read_command = msgspec.json.Decoder(
+    c.Pause | c.Unpause | c.Drain | c.Cancel | c.Steer | c.Answer | c.Inject | c.RaiseBudget
+).decode
+
 #: Any: the table pairs each command with the function that takes it.
 _HANDLERS: Mapping[type[c.Command], Callable[[Decision, Any], None]] = {
     c.Start: _start,
+    c.Resume: _resume,
+    c.Controlled: _controlled,
     c.Finish: finish,
     c.Emit: control.emit,
     c.AttemptStopped: control.attempt_stopped,
@@ -82,7 +115,7 @@ class GraphMachine:
         state = self.state
         state.at = at
         decision = Decision(state, command, at, values, self._queue)
-        if not state.ended and not state.suspended:
+        if type(command) is c.Resume or not (state.ended or state.suspended):
             _HANDLERS[type(command)](decision, command)
             settle(decision)
             if not state.running or state.live == 0:

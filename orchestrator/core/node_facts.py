@@ -14,6 +14,7 @@ __all__ = [
     "NodeAdded",
     "NodeCancelled",
     "NodeCompleted",
+    "NodeDropped",
     "NodeEscalated",
     "NodeFailed",
     "NodeNotified",
@@ -192,6 +193,13 @@ class NodeReopened(Fact, frozen=True):
 
     node: str
     generation: int
+    reason: str = ""
+
+
+class NodeDropped(Fact, frozen=True):
+    """A grown node left the graph because the attempt that grew it is repeated."""
+
+    node: str
     reason: str = ""
 
 

@@ -34,7 +34,26 @@ from orchestrator.core.spec import Retry
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, Status
 
-__all__ = ["finish", "would_retry"]
+__all__ = [
+    "after",
+    "back_off",
+    "become",
+    "cancel",
+    "complete",
+    "decline",
+    "fail",
+    "fail_waiting",
+    "finish",
+    "give_back",
+    "hand_up",
+    "ready_again",
+    "release_dependents",
+    "settle_failed",
+    "stop",
+    "stop_as_failed",
+    "stopped",
+    "would_retry",
+]
 
 _SECOND = 1_000_000_000
 _COMPLETED = "completed"

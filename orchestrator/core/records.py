@@ -15,7 +15,7 @@ import msgspec
 from orchestrator.core.commands import COMMANDS, Command
 from orchestrator.core.facts import FACTS, Fact, NodeReady
 
-__all__ = ["Record", "decode_record", "encode_record"]
+__all__ = ["NodesReady", "Record", "decode_record", "encode_record"]
 
 
 class NodesReady(Fact, frozen=True):

@@ -10,10 +10,13 @@ from orchestrator.core.spec import Plan
 __all__ = [
     "BudgetRaised",
     "CancelRequested",
+    "ControlApplied",
     "DrainRequested",
     "GraphPlanned",
     "RunEnded",
+    "RunForked",
     "RunPaused",
+    "RunResumed",
     "RunStarted",
     "RunSuspended",
     "RunUnpaused",
@@ -53,6 +56,32 @@ class CancelRequested(Fact, frozen=True):
 
     reason: str
     detail: str = ""
+
+
+class RunResumed(Fact, frozen=True):
+    """The run goes on after it was suspended, killed, or ended with something to retry.
+
+    ``previous`` is why it had stopped; ``epoch`` counts the processes that have driven it.
+    """
+
+    previous: str
+    epoch: int = 0
+
+
+class ControlApplied(Fact, frozen=True):
+    """A request of another process was carried out or refused; it counts once."""
+
+    control: int
+    refused: str = ""
+    detail: str = ""
+
+
+class RunForked(Fact, frozen=True):
+    """This run began as a copy of another one up to a record of it, with a change."""
+
+    origin: str
+    at: int
+    change: str = ""
 
 
 class BudgetRaised(Fact, frozen=True):

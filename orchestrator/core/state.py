@@ -251,6 +251,11 @@ class RunState(msgspec.Struct):
     written: dict[str, None] = {}
     #: memo of core/order.py for nodes whose incoming edges are final
     orders: dict[str, tuple[Birth, int]] = {}
+    #: which process drives the run, counted over restarts; what it was forked from, if it was
+    epoch: int = 0
+    origin: str = ""
+    #: requests of other processes that were carried out
+    controls: list[int] = []
     #: number of the last fact
     facts: int = 0
     at: int = 0

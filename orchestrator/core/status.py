@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["ENDED", "LIVE", "PRECEDENCE", "SUSPENDED", "TERMINAL", "RunReason", "Status"]
+__all__ = ["ENDED", "LIVE", "PRECEDENCE", "SUSPENDED", "TERMINAL", "NodeStatus", "RunReason", "Status"]
 
 
-class Status(StrEnum):
+class NodeStatus(StrEnum):
     """Where one node stands."""
 
     WAITING = "waiting"
@@ -26,6 +26,9 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
     ESCALATED = "escalated"
 
+
+#: The short name inside the core and its neighbours.
+Status = NodeStatus
 
 TERMINAL = frozenset(
     {

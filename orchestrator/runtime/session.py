@@ -26,7 +26,8 @@ from orchestrator.runtime.branching import DEFAULT_BRANCH, Branches
 from orchestrator.runtime.bus import Bus
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.identity import new_run_id
-from orchestrator.runtime.planning import prepare
+from orchestrator.runtime.options import RunOptions
+from orchestrator.runtime.planning import Prepared, prepare
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.sources import Runnable, bound_of
@@ -218,9 +219,19 @@ class Session:
             InternalError: a bug of ours.
         """
         run = self._make(
-            what, args, context, reducers, known, budget, branch, on_settle, on_branch_created,
-            parallel=parallel,
-        )  # fmt: skip
+            what,
+            RunOptions(
+                args=args,
+                context=context,
+                reducers=reducers,
+                known=known,
+                budget=budget,
+                branch=branch,
+                parallel=parallel,
+                on_settle=on_settle,
+                on_branch_created=on_branch_created,
+            ),
+        )
         try:
             await run.drive()
         finally:
@@ -249,9 +260,20 @@ class Session:
         """
         group = self._open()
         run = self._make(
-            what, args, context, reducers, known, budget, branch, on_settle, on_branch_created,
-            parallel=parallel, waits_for_answers=waits_for_answers,
-        )  # fmt: skip
+            what,
+            RunOptions(
+                args=args,
+                context=context,
+                reducers=reducers,
+                known=known,
+                budget=budget,
+                branch=branch,
+                parallel=parallel,
+                on_settle=on_settle,
+                on_branch_created=on_branch_created,
+                waits_for_answers=waits_for_answers,
+            ),
+        )
         await group.start(self._drive, run)
         return run
 
@@ -284,29 +306,16 @@ class Session:
     def _forget(self, run: Run) -> None:
         self._runs.pop(run.id, None)
 
-    def _make(
-        self,
-        what: Runnable,
-        args: Mapping[str, Any] | None,
-        context: Mapping[str, Any] | None,
-        reducers: Mapping[str, Any] | None,
-        known: Mapping[str, Any] | None,
-        budget: Budget | None,
-        branch: Branch | None,
-        on_settle: Callable[..., Any] | None,
-        on_branch_created: Callable[[Branch], None] | None,
-        *,
-        parallel: bool = True,
-        waits_for_answers: bool = False,
-    ) -> Run:
+    def _make(self, what: Runnable, options: RunOptions) -> Run:
+        """Resolve everything that a run names; nothing has run if this raises."""
         self._open()
-        bound = bound_of(what, args or {}, self.roles)
-        limit = budget or bound.budget
-        if not parallel:
+        bound = bound_of(what, options.args or {}, self.roles)
+        limit = options.budget or bound.budget
+        if not options.parallel:
             limit = msgspec.structs.replace(limit, concurrency=1)
         branches = {**self.branches, **_live_branches(bound.graph.branches)}
-        if branch is not None:
-            branches[DEFAULT_BRANCH] = branch
+        if options.branch is not None:
+            branches[DEFAULT_BRANCH] = options.branch
         prepared = prepare(
             bound.graph,
             roles=bound.roles,
@@ -315,24 +324,30 @@ class Session:
             budget=limit,
             limits={**self._limits, **bound.limits},
             args=bound.args,
-            context={**bound.context, **(context or {})},
-            reducers={**bound.reducers, **(reducers or {})},
-            known=known or {},
+            context={**bound.context, **(options.context or {})},
+            reducers={**bound.reducers, **(options.reducers or {})},
+            known=options.known or {},
         )
         self.branches.update(branches)
+        return self._launch(new_run_id(), prepared, options, bound.outputs)
+
+    def _launch(
+        self, run_id: str, prepared: Prepared, options: RunOptions, outputs: Mapping[str, str]
+    ) -> Run:
+        """A run of this session that has not begun."""
         wiring = Wiring(
             journal=self._journal(),
             bus=self.bus,
-            branches=Branches(self.branches, on_branch_created),
+            branches=Branches(self.branches, options.on_branch_created),
             handlers=dict(self._handlers),
-            on_settle=on_settle,
+            on_settle=options.on_settle,
             folder=self._folder,
             grace=self._grace,
             seed=self._seed,
             clock=self._clock or time.monotonic_ns,
-            waits_for_answers=waits_for_answers,
+            waits_for_answers=options.waits_for_answers,
         )
-        run = Run(Engine(new_run_id(), prepared, wiring), bound.outputs)
+        run = Run(Engine(run_id, prepared, wiring), outputs)
         self._runs[run.id] = run
         return run
 

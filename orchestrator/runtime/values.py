@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import msgspec
 from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError
 
 from emissions import Emission
 from orchestrator.errors import ExecutionError
@@ -106,7 +105,7 @@ def dump(emission: Emission) -> bytes:
     """
     try:
         data = emission.__pydantic_serializer__.to_python(emission, mode="json", exclude_defaults=True)
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise NotExactError(emission.emission_kind, f"has no JSON form: {error}") from None
     return encode(_Walk([]).walk(data, emission.emission_kind, 0))
 
@@ -114,7 +113,7 @@ def dump(emission: Emission) -> bytes:
 def _model_data(model: BaseModel, path: str) -> Any:
     try:
         return model.__pydantic_serializer__.to_python(model, mode="json")
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise NotExactError(path, f"({type(model).__name__}) has no JSON form: {error}") from None
 
 

@@ -26,7 +26,7 @@ from orchestrator.runtime.turns import RoleTurn
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["Started", "Workers"]
+__all__ = ["Started", "WorkerLost", "Workers"]
 
 #: After so many published facts the engine yields to the loop once, counted over all workers.
 _YIELD_EVERY = 256

@@ -19,7 +19,9 @@ HEAVY = (
 USE = """
 from orchestrator import Budget, Finding, OperationGraphBuilder, Role, SpawnRequest, Verdict, role
 graph = OperationGraphBuilder()
-graph.add_operation(role()(lambda turn: None), node_id="one")
+
+def one(turn): ...
+graph.add_operation(role()(one))
 graph.get_graph()
 """
 

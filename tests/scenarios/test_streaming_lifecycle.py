@@ -17,6 +17,7 @@ from orchestrator import (
     Verdict,
     role,
 )
+from orchestrator.runtime.options import RunOptions
 from orchestrator.testing.loops import run_virtual
 from tests.scenarios.conftest import TERMINAL, boom, lawful, ok, ran
 
@@ -49,9 +50,8 @@ async def test_S42_events_in_order_of_settlement():
     graph.add_operation(grows, node_id="start")
     graph.add_operation(boom, node_id="bad", depends_on=["start"])
     graph.add_operation(ok, node_id="last", depends_on=["bad"])
-    async with Session([child]) as session:
-        async with session.flow_stream(graph) as events:
-            seen = [event async for event in events]
+    async with Session([child]) as session, session.flow_stream(graph) as events:
+        seen = [event async for event in events]
     assert [(event.name, event.status, event.spawned, event.ok) for event in seen] == [
         ("start", "completed", False, True),
         ("start.child-1", "completed", True, True),
@@ -197,9 +197,7 @@ async def test_S46_cancelled_before_any_task_existed():
     async with Session() as session:
         with anyio.CancelScope() as scope:
             scope.cancel()
-            live = session._make(
-                chain("a", "b"), None, None, None, None, None, None, None, None
-            )
+            live = session._make(chain("a", "b"), RunOptions())
             await live.drive()
         run = await lawful(live)
     assert run.reason == "cancelled"

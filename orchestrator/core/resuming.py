@@ -1,0 +1,99 @@
+"""Going on with a run: after a kill, a suspension, or a failure that is to be tried again (journal.md).
+
+Settled nodes are not run again unless they are reopened by name. What was running is attempted again;
+what was about to stop has stopped, because its process is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from emissions import Refused
+from orchestrator.core.commands import Resume
+from orchestrator.core.decisions import Decision
+from orchestrator.core.dispatch import start_all
+from orchestrator.core.facts import AttemptGivenBack, BudgetRaised, NodeDropped, NodeReopened, RunResumed
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import RunReason, Status
+
+__all__ = ["EVERY_FAILED", "reopened_by", "resume"]
+
+#: In ``Resume.reopen``: every node that failed, and every gate without a verdict.
+EVERY_FAILED = "*"
+
+
+def resume(decision: Decision, command: Resume) -> None:
+    """Go on; the requests of other processes follow in the same decision, before it is concluded."""
+    state = decision.state
+    previous = state.ended or state.suspended or RunReason.INTERRUPTED
+    reopened = reopened_by(state, command.reopen)
+    decision.fact(RunResumed(previous, command.epoch))
+    state.waits_for_answers = command.waits_for_answers
+    for name, limit in command.budget.items():
+        present = getattr(state.budget, name, None)
+        if present is not None and limit > present:
+            decision.fact(BudgetRaised(name, limit))
+        else:
+            decision.receipts.append(Refused("invalid", f"{name} is {present}; a budget can only be raised"))
+    for node in list(state.nodes.values()):
+        if node.status is Status.RUNNING:
+            decision.fact(AttemptGivenBack(node.op.name, node.attempt, str(previous)))
+        elif node.status is Status.STOPPING:
+            decision.recommend(node, Status(node.settles))
+    _reopen(decision, reopened)
+    start_all(decision)
+
+
+def reopened_by(state: RunState, names: Iterable[str]) -> list[NodeState]:
+    """The nodes that ``retry`` opens again: those named and what was skipped because of them.
+
+    Args:
+        names: failed nodes and undecided gates, or EVERY_FAILED.
+    """
+    wanted = dict.fromkeys(names)
+    if EVERY_FAILED in wanted:
+        del wanted[EVERY_FAILED]
+        wanted |= {
+            name: None
+            for name, node in state.nodes.items()
+            if node.status is Status.FAILED or node.judgement == "undecided"
+        }
+    if state.cancelling == RunReason.FAILED:
+        # the failure had stopped the run: what it cancelled runs as well
+        wanted |= {name: None for name, node in state.nodes.items() if node.status is Status.CANCELLED}
+    found: dict[str, None] = {}
+    queue = [name for name in wanted if name in state.nodes]
+    while queue:
+        name = queue.pop()
+        if name in found:
+            continue
+        found[name] = None
+        queue += [
+            edge.target
+            for edge in state.nodes[name].outs
+            if state.nodes[edge.target].status is Status.SKIPPED
+        ]
+    return [node for name, node in state.nodes.items() if name in found]
+
+
+def _reopen(decision: Decision, nodes: list[NodeState]) -> None:
+    state = decision.state
+    for child in _grown_by(state, [node for node in nodes if node.status is Status.FAILED]):
+        decision.fact(NodeDropped(child, "the attempt that grew it is repeated"))
+    kept = [node for node in nodes if node.op.name in state.nodes]
+    for node in kept:
+        decision.fact(NodeReopened(node.op.name, node.generation + 1, node.reason))
+    for node in kept:
+        if node.pending == 0:
+            decision.due(node)
+
+
+def _grown_by(state: RunState, parents: list[NodeState]) -> list[str]:
+    """Names of everything that these nodes grew, children before their own children last first."""
+    found = dict.fromkeys(node.op.name for node in parents)
+    grown: list[str] = []
+    for name, node in state.nodes.items():
+        if node.parent in found and name not in found and node.rungs == 0:
+            found[name] = None
+            grown.append(name)
+    return list(reversed(grown))
