@@ -181,6 +181,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector = _Jumping()
         selector.loop = self
         super().__init__(selector)
+        self._clock_resolution = ulp(0.0)
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
@@ -195,8 +196,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not self._scheduled or self._scheduled[0].when() == inf:
             return False
         self._now = max(self._now, self._scheduled[0].when())
-        # A timer is due if it is earlier than now plus this; late in the year a nanosecond adds nothing.
-        self._clock_resolution = max(1e-9, ulp(self._now))
+        # A timer is due if it is earlier than now plus this: exactly at its time, not a nanosecond before.
+        self._clock_resolution = ulp(self._now)
         return True
 
     def waiters(self) -> list[str]:
