@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -54,6 +55,8 @@ _HOMES: Final = {
 }
 
 _DEBUG: Final = "CALLBOARD_DEBUG"
+#: Seconds that threads of others get to end when everything has been said.
+_LEAVING: Final = 1.0
 
 
 def _late(name: str) -> Callable[..., Any]:
@@ -371,8 +374,11 @@ def _usage(error: typer.TyperException) -> str:
 def main() -> NoReturn:
     """The console script ``callboard``."""
     code = invoke(sys.argv[1:])
-    if any(
-        not thread.daemon and thread is not threading.current_thread() for thread in threading.enumerate()
-    ):
-        os._exit(code)  # a thread that a role left behind would keep the process; all is written
+    ends = time.monotonic() + _LEAVING
+    for thread in threading.enumerate():
+        if thread.daemon or thread is threading.current_thread():
+            continue
+        thread.join(max(0.0, ends - time.monotonic()))
+        if thread.is_alive():
+            os._exit(code)  # a role left it behind and it would keep the process; all is written
     sys.exit(code)

@@ -93,7 +93,7 @@ def _role(role: Role) -> list[str]:
         ("returns", "" if role.returns is None else getattr(role.returns, "__name__", str(role.returns)))
     )
     lines = [_table(row for row in rows if row[1]), "", "may emit"]
-    lines.append(_table((kind.emission_kind, effect(kind)) for kind in role.grants))
+    lines.append(_table((kind.emission_kind, _effect(kind)) for kind in role.grants))
     if role.artifacts:
         lines += ["", "artifacts", _table((one.name, _artifact(one)) for one in role.artifacts)]
     return [*lines, "", role.body.strip()] if role.body.strip() else lines
@@ -121,7 +121,7 @@ def _artifact(artifact: Artifact) -> str:
     return ", ".join(words)
 
 
-def effect(kind: type[Emission]) -> str:
+def _effect(kind: type[Emission]) -> str:
     """What an emission of a type does to a run."""
     return _EFFECTS.get(kind, _RECORDED)
 
@@ -149,7 +149,7 @@ def emissions(asked: Asked) -> int:
         say(_json(schema))
         return 0
     required = set(schema.get("required", ()))
-    say(f"{type_.emission_kind}: {effect(type_)}\n\n{inspect.getdoc(type_) or ''}\n")
+    say(f"{type_.emission_kind}: {_effect(type_)}\n\n{inspect.getdoc(type_) or ''}\n")
     fields = schema.get("properties", {}).items()
     say(_table((name, _field(field, needed=name in required)) for name, field in fields))
     return 0

@@ -70,11 +70,11 @@ def summary(result: RunResult, seconds: float, command: str) -> list[str]:
     for word, wanted, told in _TELLING:
         lines += _some(word, (f"{node.name}{told(node)}" for node in result.nodes.values() if wanted(node)))
     lines += _some("waiting", (f"{name}: for {what}" for name, what in result.waiters.items()))
-    advice = next_step(result, command)
+    advice = _next_step(result, command)
     return [*lines, _row("next", advice)] if advice else lines
 
 
-def next_step(result: RunResult, command: str) -> str:
+def _next_step(result: RunResult, command: str) -> str:
     """What to do now; empty if the run completed."""
     advice = _ADVICE.get(result.reason, "")
     return f"{advice}: {command}" if advice and command else advice
@@ -174,7 +174,7 @@ def result_json(result: RunResult, seconds: float, command: str) -> bytes:
         "ok": result.ok,
         "exit": exit_code(result.reason),
         "seconds": round(seconds, 3),
-        "next": next_step(result, command),
+        "next": _next_step(result, command),
         "nodes": {name: _node(node) for name, node in result.nodes.items()},
     }
     return msgspec.json.encode(shown)

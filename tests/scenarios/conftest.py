@@ -10,15 +10,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator import Envelope, Role, Run, RunReason, RunResult, Session, Status, role
+from orchestrator import Envelope, Role, Run, RunReason, RunResult, Session, NodeStatus, role
 
 TERMINAL = {
-    "NodeCompleted": Status.COMPLETED,
-    "NodeFailed": Status.FAILED,
-    "NodeSkipped": Status.SKIPPED,
-    "NodeVetoed": Status.VETOED,
-    "NodeCancelled": Status.CANCELLED,
-    "NodeEscalated": Status.ESCALATED,
+    "NodeCompleted": NodeStatus.COMPLETED,
+    "NodeFailed": NodeStatus.FAILED,
+    "NodeSkipped": NodeStatus.SKIPPED,
+    "NodeVetoed": NodeStatus.VETOED,
+    "NodeCancelled": NodeStatus.CANCELLED,
+    "NodeEscalated": NodeStatus.ESCALATED,
 }
 ENDED = {"completed", "failed", "gate_rejected", "refusals_exhausted", "cancelled"}
 GROUPS = ("completed", "failed", "skipped", "vetoed", "cancelled", "escalated")
