@@ -18,6 +18,7 @@ from orchestrator import (
     role,
 )
 from orchestrator.runtime.options import RunOptions
+from orchestrator.journal import MemoryJournal
 from orchestrator.testing.loops import run_virtual
 from tests.scenarios.conftest import TERMINAL, boom, lawful, ok, ran
 
@@ -194,14 +195,21 @@ async def test_S46_one_terminal_whichever_way():
 
 async def test_S46_cancelled_before_any_task_existed():
     """S46: the host is cancelled before a body could begin: every node is settled as cancelled."""
-    async with Session() as session:
+    journals = []
+
+    def keep():
+        journals.append(MemoryJournal())
+        return journals[-1]
+
+    async with Session(journal=keep) as session:
         with anyio.CancelScope() as scope:
             scope.cancel()
-            live = session._make(chain("a", "b"), RunOptions())
-            await live.drive()
-        run = await lawful(live)
-    assert run.reason == "cancelled"
-    assert set(run.statuses().values()) == {"cancelled"}
+            await session.flow(chain("a", "b"))
+        assert session.runs() == []
+    facts = [fact for record in journals[0].read(0) for fact in record.facts]
+    assert [fact.node for fact in facts if type(fact).__name__ == "NodeCancelled"] == ["b", "a"]
+    assert type(facts[-1]).__name__ == "RunEnded"
+    assert facts[-1].reason == "cancelled"
 
 
 async def test_S46_a_cancelled_host():
