@@ -17,7 +17,17 @@ from orchestrator.flows.flow import Flow
 from orchestrator.flows.graph import Graph
 from roles import Role
 
-__all__ = ["Arrow", "Box", "columns", "draw", "draw_mermaid", "draw_text", "picture", "visible"]
+__all__ = [
+    "Arrow",
+    "Box",
+    "columns",
+    "draw",
+    "draw_mermaid",
+    "draw_text",
+    "picture",
+    "verdict_effects",
+    "visible",
+]
 
 Kind = Literal["node", "gate", "grown", "round"]
 _ACTS: Final = (SpawnRequest, TaskAssignment, Verdict)
