@@ -129,6 +129,7 @@ def root(
 @app.command("run")
 def run(
     flow: _OneFlow = _HERE,
+    *,
     arg: Annotated[
         list[str] | None,
         typer.Option("--arg", metavar="K=V", help="An argument of the flow; may be repeated."),

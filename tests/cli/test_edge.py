@@ -33,7 +33,7 @@ def test_clean(text: object, shown: str):
 
 @given(st.text(st.characters()) | st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp", "Co"])))
 def test_nothing_that_a_terminal_obeys_is_left(text: str):
-    """For any text: no control, no direction, no half character, no line of its own; and done twice is once."""
+    """For any text: no control, no direction, no half character, no line of its own; twice is once."""
     shown = clean(text)
     kept = {unicodedata.category(char) for char in shown if char not in "\u200c\u200d"}
     assert not kept & {"Cc", "Cf", "Cs", "Zl", "Zp"}

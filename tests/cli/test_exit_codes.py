@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import FlowError, GraphError, InternalError, NeedsRecoveryError, RoleError, RunReason
+from orchestrator.cli.commands import invoke
 from orchestrator.cli.exits import EXIT_CODES, exit_code, told
 from tests.cli.program import call, environment, flow
 
@@ -30,11 +31,12 @@ TABLE = {
     "needs_recovery": 74,
 }
 
+BELOW = "  b: {role: echo, after: [a]}"
 OUTCOMES = {
     "completed": "  a: {role: echo}",
     "failed": "  a: {role: boom}",
-    "gate_rejected": "  a: {role: judge, gate: true, with: {verdict: REJECT}}\n  b: {role: echo, after: [a]}",
-    "gate_undecided": "  a: {role: judge, gate: true, with: {verdict: nothing}}\n  b: {role: echo, after: [a]}",
+    "gate_rejected": f"  a: {{role: judge, gate: true, with: {{verdict: REJECT}}}}\n{BELOW}",
+    "gate_undecided": f"  a: {{role: judge, gate: true, with: {{verdict: nothing}}}}\n{BELOW}",
     "awaiting_answer": "  a: {role: asks}\n  b: {role: echo, after: [a]}",
 }
 
@@ -93,7 +95,9 @@ def test_a_deadline_is_not_a_failure(tmp_path: Path):
 
 
 @pytest.mark.parametrize("words", USAGE.values(), ids=USAGE.keys())
-def test_usage_is_2_and_one_line(words: list[str], tmp_path: Path):
+def test_usage_is_2_and_one_line(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     """CLI 145: usage, flow and check errors are 2; the error says what and what next, with no traceback."""
     flow(
         tmp_path,
@@ -105,12 +109,24 @@ def test_usage_is_2_and_one_line(words: list[str], tmp_path: Path):
     )
     (tmp_path / "not.yaml").write_text("a: [b\n", encoding="utf-8")
     (tmp_path / "list.json").write_text("[1]", encoding="utf-8")
-    done = call(*words, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert invoke(words) == 2
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
     if words[:1] != ["check"] or "missing.yaml" in words:
-        (line,) = done.stderr.splitlines()
+        (line,) = told.splitlines()
         assert len(line) > 20
+
+
+@pytest.mark.parametrize("words", [["rnu"], ["check", "broken.yaml"], ["run", "missing.yaml"]], ids=" ".join)
+def test_the_process_says_so_too(words: list[str], tmp_path: Path):
+    """CLI 145: the console script hands the code on."""
+    (tmp_path / "broken.yaml").write_text(
+        "version: 1\nname: broken\nnodes: {a: {role: nobody}}\n", encoding="utf-8"
+    )
+    done = call(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
 
 
 def test_every_error_of_a_document_is_told_with_its_place(tmp_path: Path):

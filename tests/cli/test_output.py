@@ -142,7 +142,8 @@ def test_no_control_character_reaches_the_output(form: str, tmp_path: Path):
     flow(
         tmp_path,
         f"  a: {{role: boom, with: {{text: {evil}}}}}\n  e: {{role: echo, with: {{value: {evil}}}}}\n"
-        f"  g: {{role: judge, gate: true, with: {{verdict: REJECT, why: {evil}}}}}\n  b: {{role: echo, after: [g]}}",
+        f"  g: {{role: judge, gate: true, with: {{verdict: REJECT, why: {evil}}}}}\n"
+        "  b: {role: echo, after: [g]}",
         "outputs: {said: '${e}'}",
     )
     done = call("run", *filter(None, [form]), cwd=tmp_path)
@@ -221,7 +222,8 @@ def test_logs_are_json_lines_elsewhere(tmp_path: Path):
     flow(tmp_path, "  a: {role: logs}")
     cast = tmp_path / "cast.py"
     text = "\nimport logging, structlog\n@role()\nasync def logs(turn):\n"
-    text += "    logging.getLogger('mine').warning('one %s', 'two')\n    structlog.get_logger().warning('three', four=5)\n"
+    text += "    logging.getLogger('mine').warning('one %s', 'two')\n"
+    text += "    structlog.get_logger().warning('three', four=5)\n"
     cast.write_text(cast.read_text(encoding="utf-8") + text, encoding="utf-8")
     done = call("run", "--quiet", cwd=tmp_path)
     entries = [json.loads(line) for line in done.stderr.splitlines()]

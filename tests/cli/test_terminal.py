@@ -146,7 +146,8 @@ def test_ctrl_c_in_the_live_view(tmp_path: Path):
 
 def test_what_nodes_say_cannot_steer_the_terminal(tmp_path: Path):
     """TEXT: a report, a value and an error with control characters are written out."""
-    cast = "from orchestrator import role\n@role()\nasync def evil(turn):\n    turn.report('x\\x1b]0;owned\\x07')\n"
+    cast = "from orchestrator import role\n@role()\nasync def evil(turn):\n"
+    cast += "    turn.report('x\\x1b]0;owned\\x07')\n"
     cast += "    raise ValueError('\\x1b]0;owned\\x07')\n"
     flow(tmp_path, "  a: {role: evil}")
     (tmp_path / "cast.py").write_text(cast, encoding="utf-8")
