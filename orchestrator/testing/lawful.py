@@ -30,6 +30,8 @@ class LawfulSession(Session):
     async def __aexit__(self, *exc_info: object) -> bool | None:
         """Leave as a session is left, then check."""
         handled = await super().__aexit__(*exc_info)  # type: ignore[arg-type]
-        for run in self.made:
-            assert_laws(run)
+        if exc_info[0] is None:
+            # the body's own error is the news; a broken law may well follow from it
+            for run in self.made:
+                assert_laws(run)
         return handled
