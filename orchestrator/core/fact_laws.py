@@ -44,12 +44,14 @@ class _Node:
     """What the facts have said of one node in its present generation."""
 
     __slots__ = (
-        "asked", "attempt", "emitted", "judged", "outs", "ready", "restored", "running", "settled", "spawned",
-        "tainted",
+        "asked", "attempt", "before", "emitted", "judged", "outs", "ready", "restored", "running", "settled",
+        "spawned", "tainted",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.ready = self.running = self.asked = self.tainted = self.restored = False
+        #: attempts of earlier generations
+        self.before = 0
         self.attempt = self.emitted = self.spawned = 0
         self.settled = self.judged = ""
         self.outs: list[Edge] = []
@@ -137,7 +139,7 @@ class _Account:
             self.breach(f"{fact.node} settles as {kind} and is {node.settled}")
         if kind in ("NodeCompleted", "NodeEscalated") and not node.running and not fact.restored:
             self.breach(f"{kind} of {fact.node}, which does not run")
-        if kind == "NodeVetoed" and node.attempt:
+        if kind == "NodeVetoed" and node.attempt > node.before:
             self.breach(f"{fact.node} is vetoed and has started")
         node.settled, node.restored = kind, fact.restored
         self._stops(node)
@@ -195,6 +197,7 @@ class _Account:
             self.breach(f"{fact.node} opens again and has not settled")
         node.settled = node.judged = ""
         node.asked = False
+        node.before = node.attempt
 
     # --- growth --------------------------------------------------------------------------------
 

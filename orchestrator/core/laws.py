@@ -22,10 +22,10 @@ from orchestrator.core.spec import NAME_LIMIT, UNLIMITED, Retry
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import ENDED, LIVE, SUSPENDED, TERMINAL, RunReason, Status
 
-__all__ = ["TIERS_PER_LINEAGE", "Watch", "check", "check_facts", "check_node"]
+__all__ = ["Watch", "check", "check_facts", "check_node"]
 
 #: So many tiers above where it began may one piece of work stand (kernel.md 4).
-TIERS_PER_LINEAGE = 2
+_TIERS = 2
 
 _BUSY = (Status.RUNNING, Status.STOPPING)
 #: Statuses in which a node has not let go of what depends on it, whatever its gate says.
@@ -83,7 +83,7 @@ def _counters(state: RunState) -> Breaches:
     statuses = Counter(node.status for node in nodes)
     grown = [node for node in nodes if node.op.name not in _planned(state)]
     successors = {node.superseded_by for node in nodes}
-    recount = {
+    recount: dict[str, int] = {
         "live": sum(statuses[status] for status in LIVE),
         "running": sum(statuses[status] for status in _BUSY),
         "slots": sum(statuses[status] for status in _BUSY),
@@ -91,15 +91,21 @@ def _counters(state: RunState) -> Breaches:
         "asking": statuses[Status.ASKING],
         "undecided": sum(node.judgement == "undecided" for node in nodes),
         "failed_unhandled": sum(node.status is Status.FAILED and not node.handled for node in nodes),
-        "spawns": sum(node.op.name not in successors for node in grown),
         "escalations": sum(node.superseded_by is not None for node in nodes),
         "escalating": sum(node.escalation is not None for node in nodes),
-        "injected": sum(node.parent is None for node in grown),
         "waiting_steers": sum(steer.delivered_to is None for steer in state.steers),
         "tokens": sum(node.input_tokens + node.output_tokens for node in nodes),
     }
     for name, count in recount.items():
         if getattr(state, name) != count:
+            yield f"counter {name} is {getattr(state, name)}, a recount gives {count}"
+    # numbers that are given once and never again: a node that a retry dropped has used its own up
+    given = {
+        "spawns": sum(node.op.name not in successors for node in grown),
+        "injected": sum(node.parent is None for node in grown),
+    }
+    for name, count in given.items():
+        if getattr(state, name) < count or (not state.epoch and getattr(state, name) != count):
             yield f"counter {name} is {getattr(state, name)}, a recount gives {count}"
 
 
@@ -120,8 +126,9 @@ def _collections(state: RunState) -> Breaches:
         yield f"written is {sorted(state.written)}, nodes wrote {sorted(written)}"
     children = Counter(node.parent for node in nodes if node.parent is not None)
     for node in nodes:
-        if node.children != children[node.op.name]:
-            yield f"{node.op.name}: children is {node.children}, {children[node.op.name]} nodes name it"
+        count = children[node.op.name]
+        if node.children < count or (not state.epoch and node.children != count):
+            yield f"{node.op.name}: children is {node.children}, {count} nodes name it"
     for name, node in state.nodes.items():
         if node.op.name != name:
             yield f"the node under {name!r} calls itself {node.op.name!r}"
@@ -257,7 +264,8 @@ def _veto(state: RunState, node: NodeState) -> Breaches:
         return
     for edge in node.outs:
         target = state.nodes[edge.target]
-        if not target.restored and (target.attempt or target.status not in _NEVER_STARTED):
+        started = target.attempt > target.given_back
+        if not target.restored and (started or target.status not in _NEVER_STARTED):
             yield f"{edge.target} depends on it and is {target.status.value} at attempt {target.attempt}"
 
 
@@ -319,8 +327,8 @@ def _family(state: RunState, node: NodeState) -> Breaches:
             yield f"it is {node.rungs} tiers up, its emitter {parent.rungs}"
     if node.depth > state.budget.depth:
         yield f"it is {node.depth} generations down, at most {state.budget.depth}"
-    if node.rungs > TIERS_PER_LINEAGE:
-        yield f"it is {node.rungs} tiers up, at most {TIERS_PER_LINEAGE}"
+    if node.rungs > _TIERS:
+        yield f"it is {node.rungs} tiers up, at most {_TIERS}"
     if node.superseded_by is not None and node.status is not Status.ESCALATED:
         yield f"{node.superseded_by} took its place and it is {node.status.value}"
     if node.superseded_by is not None and node.superseded_by not in state.nodes:
