@@ -1,0 +1,120 @@
+"""Rows of one run, read in order; the chain is checked while they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import apsw
+
+from orchestrator.core.records import Record
+from orchestrator.errors import CorruptJournalError
+from orchestrator.journal.connecting import faults
+from orchestrator.journal.rows import FIRST_LINK, Row, link, unpack
+
+__all__ = ["COLUMNS", "Fetcher", "Tail", "blob_of", "row_of"]
+
+#: The columns of a Row, payload as bytes.
+COLUMNS: Final = (
+    "run, seq, first, last, epoch, command, node, cause, request, wall, CAST(payload AS BLOB), blobs, hash"
+)
+_ROWS: Final = f"SELECT {COLUMNS} FROM records WHERE run = ? AND seq > ? AND seq <= ? ORDER BY seq"  # noqa: S608
+_LINK: Final = "SELECT hash FROM records WHERE run = ? AND seq = ?"
+_END: Final = "SELECT last, hash FROM records WHERE run = ? AND seq = ?"
+_TAIL: Final = "SELECT seq, last, hash FROM records WHERE run = ? ORDER BY seq DESC LIMIT 1"
+
+
+class Tail(NamedTuple):
+    """Where a run's log ends: the last record's number, its last fact's, its hash."""
+
+    seq: int
+    last: int
+    hash: bytes
+
+
+def blob_of(connection: apsw.Connection, name: bytes) -> bytes | None:
+    """What the blob table holds under a hash."""
+    data = connection.execute("SELECT data FROM blobs WHERE hash = ?", (name,)).get
+    return bytes(data) if data is not None else None
+
+
+def row_of(values: tuple[object, ...]) -> Row:
+    """A Row of the columns that were selected."""
+    return Row._make(values)
+
+
+class Fetcher:
+    """Reads one run through a connection of its own thread."""
+
+    __slots__ = ("_connection", "_path", "_previous", "_run")
+
+    def __init__(self, connection: apsw.Connection, path: Path, run: str) -> None:
+        """Read nothing yet."""
+        self._connection = connection
+        self._path = path
+        self._run = run
+        self._previous = Tail(0, 0, FIRST_LINK)
+
+    def tail(self) -> Tail:
+        """The end of the log; zeros if it is empty."""
+        with faults(self._path):
+            found = self._connection.execute(_TAIL, (self._run,)).get
+        return Tail(*found) if found is not None else Tail(0, 0, FIRST_LINK)
+
+    def link_at(self, seq: int) -> bytes | None:
+        """The hash of a record; None if there is no such record."""
+        if seq == 0:
+            return FIRST_LINK
+        with faults(self._path):
+            found = self._connection.execute(_LINK, (self._run, seq)).get
+        return bytes(found) if found is not None else None
+
+    def records(self, after: int, upto: int) -> Iterator[Record]:
+        """Records ``after`` < seq <= ``upto``.
+
+        Raises:
+            CorruptJournalError: a record is missing, changed or cannot be decoded; names it.
+        """
+        for row in self.rows(after, upto):
+            yield unpack(row, lambda name: blob_of(self._connection, name))
+
+    def rows(self, after: int, upto: int) -> Iterator[Row]:
+        """Rows ``after`` < seq <= ``upto``, each checked against the one before.
+
+        Raises:
+            CorruptJournalError: a record is missing or changed; names it.
+        """
+        previous = self._previous
+        if previous.seq != after:
+            previous = self._before(after)
+        with faults(self._path):
+            for values in self._connection.execute(_ROWS, (self._run, after, upto)):
+                row = row_of(values)
+                if fault := fault_of(previous, row):
+                    raise CorruptJournalError(f"{self._path}: run {self._run}, {fault}")
+                previous = Tail(row.seq, row.last, row.hash)
+                yield row
+        if previous.seq < upto:
+            raise CorruptJournalError(f"{self._path}: run {self._run}: record {previous.seq + 1} is missing")
+        self._previous = previous
+
+    def _before(self, seq: int) -> Tail:
+        if seq == 0:
+            return Tail(0, 0, FIRST_LINK)
+        with faults(self._path):
+            found = self._connection.execute(_END, (self._run, seq)).get
+        if found is None:
+            raise CorruptJournalError(f"{self._path}: run {self._run}: record {seq} is missing")
+        return Tail(seq, *found)
+
+
+def fault_of(previous: Tail, row: Row) -> str:
+    """What is wrong with a row that follows another; empty if nothing is."""
+    if row.seq != previous.seq + 1:
+        return f"record {previous.seq + 1} is missing"
+    if row.first != previous.last + 1:
+        return f"record {row.seq} begins with fact {row.first} instead of {previous.last + 1}"
+    if link(previous.hash, row) != row.hash:
+        return f"record {row.seq} is not what was written (checksum); `doctor --copy` keeps what is before it"
+    return ""
