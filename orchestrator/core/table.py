@@ -65,7 +65,15 @@ TRANSITIONS: Mapping[tuple[Status, Status], Rule] = {
 
 
 class IllegalTransition(InternalError):  # noqa: N818 (it is named for what happened)
-    """Raised when a rule recommends what the table does not allow."""
+    """Raised when a rule recommends what the table does not allow.
+
+    Attributes:
+        node: the node's name. what: the transition in words.
+    """
+
+    def __init__(self, node: str, what: str) -> None:
+        self.node, self.what = node, what
+        super().__init__(what)
 
 
 def settle(decision: Decision) -> None:
@@ -81,8 +89,8 @@ def settle(decision: Decision) -> None:
         if rule is None:
             if _overtaken(node, to):
                 continue
-            message = f"{node.op.name} cannot go from {node.status.value} to {to.value}"
-            raise IllegalTransition(message)
+            what = f"{node.op.name} cannot go from {node.status.value} to {to.value}"
+            raise IllegalTransition(node.op.name, what)
         rule(decision, node, why)
 
 

@@ -19,6 +19,7 @@ from orchestrator.core.decisions import Decision
 from orchestrator.core.machine import GraphMachine
 from orchestrator.core.records import Record
 from orchestrator.core.state import RunState
+from orchestrator.core.story import story
 from orchestrator.errors import InternalError, OrchestratorError
 from orchestrator.journal import Journal
 
@@ -97,7 +98,7 @@ class Kernel:
             try:
                 decision = self._machine.handle(command, self.clock(), values)
             except Exception as error:
-                self._halt(error if isinstance(error, InternalError) else _bug(command, error))
+                self._halt(self._bug(command, error))
                 raise Halted(str(error)) from error
             facts = decision.facts
             if facts:
@@ -137,7 +138,10 @@ class Kernel:
             while self._outbox and not self._in_flight and self.fault is None:
                 batch = self._in_flight = self._outbox
                 self._outbox = []
-                self.journal.submit(batch, self._done)
+                try:
+                    self.journal.submit(batch, self._done)
+                except Exception as error:  # noqa: BLE001 (it promised not to: it has failed)
+                    self._done(error)
         finally:
             self._pumping = False
 
@@ -170,8 +174,22 @@ class Kernel:
         self._wake(None)
         self.on_halt()
 
+    def _bug(self, command: Command, error: Exception) -> InternalError:
+        """The error of a decision that failed, with the story of the node that it was about."""
+        node = getattr(error, "node", None) or getattr(command, "node", None)
+        told = () if node is None else tuple(story(self._known(), node))
+        what = getattr(error, "what", str(error))
+        bug = InternalError(
+            f"{type(command).__name__} could not be decided: {type(error).__name__}: {what}", told
+        )
+        bug.__cause__ = error
+        return bug
 
-def _bug(command: Command, error: Exception) -> InternalError:
-    bug = InternalError(f"{type(command).__name__} could not be decided: {type(error).__name__}: {error}")
-    bug.__cause__ = error
-    return bug
+    def _known(self) -> list[Record]:
+        """Every record, durable or not; what the journal cannot give now is left out."""
+        try:
+            known = {record.seq: record for record in self.journal.read(0)}
+        except Exception:  # noqa: BLE001 (the bug is what has to be told)
+            known = {}
+        known |= {record.seq: record for record in (*self._in_flight, *self._outbox)}
+        return [known[seq] for seq in sorted(known)]
