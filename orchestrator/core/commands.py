@@ -81,7 +81,10 @@ class Usage(_Part, frozen=True):
 
 
 class Proposal(_Part, frozen=True):
-    """A change that a handler or ``on_settle`` asked for: ``inject``, ``veto``, ``write`` or ``steer``."""
+    """A change that a handler or ``on_settle`` asked for: ``inject``, ``veto``, ``write`` or ``steer``.
+
+    ``emission``: place in the command of the emission whose handler asks; None: ``on_settle`` or an operator.
+    """
 
     kind: str
     node: str | None = None
@@ -96,6 +99,7 @@ class Proposal(_Part, frozen=True):
     independent: bool = False
     key: str | None = None
     write: WriteIn | None = None
+    emission: int | None = None
 
 
 class Known(_Part, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import msgspec
 
 from emissions import Accepted, Refused
@@ -9,7 +11,6 @@ from orchestrator.core import commands as c
 from orchestrator.core.closing import stop_run, suspend_run
 from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import start_all, wake
-from orchestrator.core.emitting import take
 from orchestrator.core.facts import (
     BranchCreated,
     BudgetRaised,
@@ -26,7 +27,7 @@ from orchestrator.core.facts import (
 from orchestrator.core.gates import decide_gate
 from orchestrator.core.growth import inject
 from orchestrator.core.outcomes import release_dependents, stopped
-from orchestrator.core.proposals import carry_out
+from orchestrator.core.proposals import take_with
 from orchestrator.core.refusing import refuse, refuse_growth
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import TERMINAL, RunReason, Status
@@ -68,8 +69,8 @@ def emit(decision: Decision, command: c.Emit) -> None:
         decision.receipts.append(refuse(decision, node, command.emission, "not_running", detail))
     elif command.failed:
         decision.receipts.append(refuse(decision, node, command.emission, "handler_error", command.failed))
-    elif take(decision, node, command.emission) and command.proposals:
-        carry_out(decision, node, command.proposals)
+    else:
+        take_with(decision, node, command.emission, command.proposals)
 
 
 def attempt_stopped(decision: Decision, command: c.AttemptStopped) -> None:
@@ -149,7 +150,8 @@ def _cancel_one(decision: Decision, node: NodeState, reason: str) -> None:
 def raise_budget(decision: Decision, command: c.RaiseBudget) -> None:
     """A lower or equal limit is refused: a budget only grows."""
     present = getattr(decision.state.budget, command.name, None) if command.name in _RAISABLE else None
-    if present is None or command.limit <= present:
+    sound = type(command.limit) in (int, float) and isfinite(command.limit)
+    if present is None or not sound or command.limit <= present:
         detail = f"{command.name} is {present}; a budget can only be raised"
         decision.receipts.append(Refused("invalid", detail))
         return

@@ -50,6 +50,7 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     uses: tuple[str, ...] = ()
     fault: tuple[str, str] | None = None
     injected: bool = False
+    speaks: bool = False
 
 
 def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> str | Refused:
@@ -82,6 +83,7 @@ def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: b
         request.reason or "",
         request.key,
         fault=fault,
+        speaks=role is None and request.operation in ("operate", node.op.verb) and node.op.speaks,
     )
     return admit(decision, child)
 
@@ -130,6 +132,7 @@ def inject(decision: Decision, emitter: NodeState | None, proposal: Proposal) ->
         emitter, role, asked, "operate" if operation is None else operation.verb, proposal.instruction,
         proposal.parameters, proposal.independent or emitter is None, proposal.after, proposal.before,
         reason=proposal.reason, key=key, name=name, fault=fault, injected=True,
+        speaks=operation is not None and operation.speaks,
     )  # fmt: skip
     outcome = admit(decision, child)
     return Accepted(outcome) if isinstance(outcome, str) else outcome
@@ -256,8 +259,10 @@ def _operation(state: RunState, child: Child) -> Operation:
         instruction=child.instruction,
         needs="any" if child.independent else "all",
     )
-    if child.inherit is not None or child.uses:
-        operation = msgspec.structs.replace(operation, inherit=child.inherit, uses=child.uses)
+    if child.inherit is not None or child.uses or child.speaks:
+        operation = msgspec.structs.replace(
+            operation, inherit=child.inherit, uses=child.uses, speaks=child.speaks
+        )
     if role is None or not (role.retry or role.timeout or role.speaks or role.models):
         return operation
     return msgspec.structs.replace(

@@ -7,7 +7,6 @@ from orchestrator.core.closing import stop_run
 from orchestrator.core.commands import Finish
 from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.dispatch import wake
-from orchestrator.core.emitting import take
 from orchestrator.core.escalation import escalate
 from orchestrator.core.facts import (
     AttemptGivenBack,
@@ -27,7 +26,7 @@ from orchestrator.core.facts import (
     UsageRecorded,
 )
 from orchestrator.core.gates import judge_gate
-from orchestrator.core.proposals import carry_out
+from orchestrator.core.proposals import carry_out, take_with
 from orchestrator.core.refusing import total_refusals
 from orchestrator.core.resources import resources_of
 from orchestrator.core.spec import Retry
@@ -74,8 +73,8 @@ def finish(decision: Decision, command: Finish) -> None:
         _settle_stopped(decision, node)
         return
     if command.emissions:
-        for emission in command.emissions:
-            take(decision, node, emission)
+        for place, emission in enumerate(command.emissions):
+            take_with(decision, node, emission, command.proposals, place)
     if command.outcome == _COMPLETED and not (node.escalation or node.gave_up or command.only_escalation):
         to = Status.COMPLETED
     else:
@@ -127,7 +126,7 @@ def complete(decision: Decision, node: NodeState, command: Finish) -> None:
         for write in command.writes:
             decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))
     if command.proposals:
-        carry_out(decision, node, command.proposals)
+        carry_out(decision, node, [one for one in command.proposals if one.emission is None])
     if node.refusals:
         total_refusals(decision, node)
     freed = node.holds
@@ -143,7 +142,7 @@ def fail(decision: Decision, node: NodeState, command: Finish) -> None:
     if error is None:
         error = _gave_up(decision, node, command.attempt)
     if command.proposals:
-        carry_out(decision, node, command.proposals)
+        carry_out(decision, node, [one for one in command.proposals if one.emission is None])
     settle_failed(decision, node, error)
 
 
@@ -183,7 +182,7 @@ def back_off(decision: Decision, node: NodeState, command: Finish) -> None:
 def hand_up(decision: Decision, node: NodeState, command: Finish) -> None:
     """(running, escalated)."""
     if command.proposals:
-        carry_out(decision, node, command.proposals)
+        carry_out(decision, node, [one for one in command.proposals if one.emission is None])
     if node.refusals:
         total_refusals(decision, node)
     freed = node.holds

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emissions import Accepted, Receipt, Refused
-from orchestrator.core.commands import Proposal
+from orchestrator.core.commands import EmissionIn, Proposal
 from orchestrator.core.decisions import Decision
+from orchestrator.core.emitting import take
 from orchestrator.core.facts import ContextWritten, NodeVetoed, SteerReceived
 from orchestrator.core.growth import inject
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import Status
 
-__all__ = ["carry_out"]
+__all__ = ["carry_out", "take_with"]
+
+
+def take_with(
+    decision: Decision, node: NodeState, emission: EmissionIn, proposals: Sequence[Proposal], place: int = 0
+) -> None:
+    """Judge an emission; what its handler asks for is carried out only if it is taken, and new."""
+    before = node.emitted
+    take(decision, node, emission)
+    if proposals and node.emitted > before:
+        carry_out(decision, node, [one for one in proposals if one.emission == place])
 
 
 def carry_out(decision: Decision, node: NodeState | None, proposals: Sequence[Proposal]) -> list[Receipt]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from orchestrator.agents import CONVERSATIONAL
 from orchestrator.core.commands import Proposal, WriteIn
+from orchestrator.core.spec import Operation
 from orchestrator.errors import OperationError
 from orchestrator.runtime.values import settle
 from orchestrator.runtime.writes import leaves_of
@@ -40,13 +42,14 @@ class Inject:
     key: str | None = None
     reason: str = ""
 
-    def proposal(self) -> Proposal:
-        """The change as the core takes it."""
+    def proposal(self, verbs: Collection[str] = ()) -> Proposal:
+        """The change as the core takes it; ``verbs``: names that mean a verb of the session, not a role."""
         raw, _, _ = settle(dict(self.parameters or {}), "parameters")
         return Proposal(
             "inject",
             self.node_id,
             self.reason,
+            _performing(self.what) if isinstance(self.what, str) and self.what in verbs else None,
             assignee=self.what.name if isinstance(self.what, Role) else self.what,
             instruction=self.instruction,
             parameters=msgspec.Raw(raw),
@@ -55,6 +58,10 @@ class Inject:
             independent=self.independent,
             key=self.key,
         )
+
+
+def _performing(verb: str) -> Operation:
+    return Operation(name=verb, verb=verb, speaks=verb in CONVERSATIONAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,9 @@ class Steer:
 Change = Inject | Veto | Write | Steer
 
 
-def proposals_from(given: object, values: list[bytes], who: str) -> tuple[Proposal, ...]:
+def proposals_from(
+    given: object, values: list[bytes], who: str, verbs: Collection[str] = (), emission: int | None = None
+) -> tuple[Proposal, ...]:
     """What a handler returned, as the core takes it.
 
     Args:
@@ -98,12 +107,17 @@ def proposals_from(given: object, values: list[bytes], who: str) -> tuple[Propos
     if given is None:
         return ()
     changes = given if isinstance(given, list | tuple) else [given]
-    return tuple(_proposal(change, values, who) for change in changes)
+    made = [_proposal(change, values, who, verbs) for change in changes]
+    for one in made:
+        msgspec.json.encode(one)  # what no record can hold is the handler's fault, here
+    if emission is not None:
+        made = [msgspec.structs.replace(one, emission=emission) for one in made]
+    return tuple(made)
 
 
-def _proposal(change: object, values: list[bytes], who: str) -> Proposal:
+def _proposal(change: object, values: list[bytes], who: str, verbs: Collection[str]) -> Proposal:
     if isinstance(change, Inject):
-        return change.proposal()
+        return change.proposal(verbs)
     if isinstance(change, Veto):
         return Proposal("veto", change.node, change.reason)
     if isinstance(change, Steer):

@@ -21,8 +21,6 @@ from orchestrator.core.commands import (
     Command,
     Elapsed,
     Emit,
-    Inject,
-    Proposal,
     Start,
     Steer,
     TakeSteers,
@@ -76,6 +74,8 @@ class Engine:
             operation.writes or operation.returns for operation in prepared.plan.operations
         )
         self.bodies = Bodies(self, prepared)
+        #: verbs of the session that no role is called like: what an injection may name
+        self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()
         self.planned = frozenset(operation.name for operation in prepared.plan.operations)
         self.context = copy_context()
         self.log = logging.getLogger("callboard.run")
@@ -229,10 +229,6 @@ class Engine:
         if self.bodies.on_thread(node):
             ignored, detail = True, "its thread goes on until the function returns; what it gives is dropped"
         self.tell(AttemptStopped(node.op.name, attempt, "ignored" if ignored else "stopped", detail))
-
-    def inject(self, proposal: Proposal) -> Receipt:
-        """A node from outside; on the loop's thread."""
-        return self.ask(Inject(proposal))
 
     # --- what a worker asks --------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from orchestrator.core.state import NodeState
 from orchestrator.errors import ExecutionError, OrchestratorError
 from orchestrator.flows.shapes import shape_fault
 from orchestrator.runtime.changes import proposals_from
+from orchestrator.runtime.texts import said, storable
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.values import EMISSION_DEPTH, Found, NotExactError, dump, encode, settle
 from orchestrator.runtime.views import RunView
@@ -59,7 +60,7 @@ def returned(engine: Engine, node: NodeState, turn: RoleTurn, value: object) -> 
         if simple and not found and not _speaks(plain):
             return Finish(node.op.name, turn.attempt, value=0), values
         return _whole(engine, node, turn, value, _Settled(plain, found, values))
-    except Exception as error:  # noqa: BLE001 (whatever a returned object does fails its node)
+    except BaseException as error:  # noqa: BLE001 (whatever a returned object does fails its node)
         if inspect.iscoroutine(value):
             value.close()
         return failed(engine, node, turn, error)
@@ -152,7 +153,7 @@ def _emissions(
             taken.append(EmissionIn(kind, channel="result", reason="too_deep", detail=found.path))
             continue
         stamp(found.emission, token)
-        one, more = incoming(engine, node, found.emission, settled.values, "result")
+        one, more = incoming(engine, node, found.emission, settled.values, "result", len(taken))
         taken.append(one)
         proposals += more
     for item in parse_text(_text_of(settled.plain)) if _has_text(settled.plain) else ():
@@ -160,7 +161,7 @@ def _emissions(
             kind = item.kind or "unknown"
             taken.append(EmissionIn(kind, channel="text", reason=item.reason, detail=item.detail))
         else:
-            one, more = incoming(engine, node, item, settled.values, "text")
+            one, more = incoming(engine, node, item, settled.values, "text", len(taken))
             taken.append(one)
             proposals += more
     return tuple(taken), proposals
@@ -192,9 +193,13 @@ def _text_of(plain: object) -> str:
 
 
 def incoming(
-    engine: Engine, node: NodeState, emission: Emission, values: list[bytes], channel: str
+    engine: Engine, node: NodeState, emission: Emission, values: list[bytes], channel: str, position: int = 0
 ) -> tuple[EmissionIn, tuple[Proposal, ...]]:
-    """One emission as the core takes it, and what its handler proposes."""
+    """One emission as the core takes it, and what its handler proposes.
+
+    Args:
+        values: the command's values, which grow. position: the emission's place in the command.
+    """
     kind = emission.emission_kind
     known = EMISSIONS.get(kind)
     if known is not None and type(emission) is not known:
@@ -211,10 +216,9 @@ def incoming(
         return one, ()
     try:
         given = handler(emission, RunView(engine.state))
-        return one, proposals_from(given, values, f"the handler of {kind}")
-    except Exception as error:  # noqa: BLE001 (a handler that raises refuses the emission, nothing else)
-        detail = f"{type(error).__name__}: {error}"
-        return EmissionIn(kind, channel=channel, reason="handler_error", detail=detail[:500]), ()
+        return one, proposals_from(given, values, f"the handler of {kind}", engine.free_verbs, position)
+    except BaseException as error:  # noqa: BLE001 (a handler that raises refuses the emission, nothing else)
+        return EmissionIn(kind, channel=channel, reason="handler_error", detail=said(error, 500)), ()
 
 
 def _only_escalation(value: object) -> bool:
@@ -233,7 +237,7 @@ def _gate_value(node: NodeState, plain: Any, found: list[Found]) -> tuple[Any, s
     gate = node.op.gate
     top_level = plain.get(GATE_VERDICT) if isinstance(plain, dict) else None
     verdicts = [*(node.verdicts or ())]
-    verdicts += [item.emission.verdict for item in found if isinstance(item.emission, Verdict)]
+    verdicts += [item.emission.verdict for item in found if type(item.emission) is Verdict]
     if gate is not None and verdicts and isinstance(plain, dict):
         if {gate_verdict(gate, verdict) for verdict in verdicts} == {REJECT}:
             plain = {**plain, GATE_VERDICT: REJECT}
@@ -274,8 +278,8 @@ def _judge(engine: Engine, index: int, result: object, context: Mapping[str, Any
     shown = f"({type(condition).__name__})"
     try:
         given: object = condition.apply(result, dict(context))
-    except Exception as error:  # noqa: BLE001 (the author's code: its error fails the target)
-        return f"{shown} raised {type(error).__name__}: {error}"
+    except BaseException as error:  # noqa: BLE001 (the author's code: its error fails the target)
+        return f"{shown} raised {said(error)}"
     if given is True or given is False:
         return given
     return f"{shown} gave {type(given).__name__}, not a bool"
@@ -288,8 +292,9 @@ def _on_settle(
     if hook is None:
         return ()
     try:
-        return proposals_from(hook(node.op.name, RunView(engine.state, outcome)), values, "on_settle")
-    except Exception:
+        given = hook(node.op.name, RunView(engine.state, outcome))
+        return proposals_from(given, values, "on_settle", engine.free_verbs)
+    except BaseException:  # noqa: BLE001 (a hook cannot fail a node, whatever it raises)
         engine.log.exception("on_settle raised for %s; it changes nothing", node.op.name)
         return ()
 
@@ -327,12 +332,11 @@ def failed(
 def failure_of(error: BaseException, attempt: int, kind: str | None = None) -> Failure:
     """An exception as a record: type, text and trace, never the live object."""
     try:
-        message = error.reason if isinstance(error, NotApplicable) else str(error)
-    except Exception as broken:  # noqa: BLE001 (an exception whose text cannot be had)
+        message = str(error.reason) if isinstance(error, NotApplicable) else str(error)
+    except BaseException as broken:  # noqa: BLE001 (an exception whose text cannot be had)
         message = f"(its text raised {type(broken).__name__})"
     trace = ""
     if not isinstance(error, OrchestratorError):
         trace = "".join(traceback.format_exception(error, limit=-8))[-_TRACE_LIMIT:]
-    message = message.encode("utf-8", "backslashreplace").decode()[:_MESSAGE_LIMIT]
-    trace = trace.encode("utf-8", "backslashreplace").decode()
-    return Failure(kind or type(error).__name__, message, attempt, trace)
+    name = storable(kind or type(error).__name__)
+    return Failure(name, storable(message, _MESSAGE_LIMIT), attempt, storable(trace))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from anyio import Event
 
 from emissions import Receipt, Refused
@@ -13,19 +14,21 @@ from orchestrator.core.commands import (
     AttemptStopped,
     Cancel,
     Drain,
+    Inject,
     Pause,
     RaiseBudget,
     Steer,
     Unpause,
 )
 from orchestrator.core.status import Status
-from orchestrator.errors import InternalError
+from orchestrator.errors import InternalError, OrchestratorError
 from orchestrator.runtime import changes
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.outputs import render_outputs
 from orchestrator.runtime.results import RunResult, display_state, run_result
 from orchestrator.runtime.streams import EventStream
+from orchestrator.runtime.texts import said
 from orchestrator.runtime.threads import call_on_loop
 from orchestrator.runtime.values import encode
 from roles import Role
@@ -201,10 +204,18 @@ class Run:
             Accepted with the node's name, or Refused with the reason; nothing is raised.
         """
         change = changes.Inject(what, node_id, instruction, parameters, after, before, independent, key)
-        proposal = change.proposal()
-        return self._call(self._engine.inject, proposal)
+        try:
+            proposal = change.proposal(self._engine.free_verbs)
+        except (OrchestratorError, TypeError, ValueError) as error:
+            return Refused("invalid", said(error, 500))
+        return self._ask(Inject(proposal))
 
     def _ask(self, command: Any, values: Sequence[bytes] = ()) -> Receipt:
+        try:
+            msgspec.json.encode(command)
+        except (TypeError, ValueError) as error:
+            # what no record can hold would halt the run when it is written
+            return Refused("invalid", said(error, 500))
         return self._call(self._engine.ask, command, values)
 
     def _call(self, fn: Any, *args: Any) -> Receipt:

@@ -13,9 +13,10 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from inspect import iscoroutinefunction
+from math import inf
 from typing import Any, Final, Literal, cast
 
-from anyio import Event, move_on_after
+from anyio import Event, current_effective_deadline, get_cancelled_exc_class, move_on_after
 
 from orchestrator.core.records import Record
 from orchestrator.errors import OperationError
@@ -187,7 +188,9 @@ class Tap:
                 for envelope in batch:
                     try:
                         await receiver(envelope)
-                    except Exception as error:  # noqa: BLE001 (an observer cannot fail a run)
+                    except BaseException as error:  # noqa: BLE001 (an observer cannot fail a run)
+                        if _from_outside(error):
+                            raise
                         self._complain(error)
                 batch = take(kinds)
             if self.closed:
@@ -228,6 +231,13 @@ class Tap:
             self._complained = True
             name = getattr(self.receiver, "__qualname__", repr(self.receiver))
             _log.error("tap %s raised %s: %s (reported once)", name, type(error).__name__, error)
+
+
+def _from_outside(error: BaseException) -> bool:
+    """True if an observer's task is being ended, rather than its function having raised such a thing."""
+    if isinstance(error, get_cancelled_exc_class()):
+        return current_effective_deadline() == -inf
+    return isinstance(error, GeneratorExit)
 
 
 def _missed(run: Source, first: int, last: int) -> Envelope:
