@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from orchestrator.cli.edge import say
+from orchestrator.cli.edge import say, say_json
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.opening import open_flow
 from orchestrator.cli.options import CheckOptions, DrawOptions
@@ -31,7 +31,7 @@ def check(options: CheckOptions) -> int:
     told = {} if errors else {**_when(flow), **_budget(flow)}
     if options.json:
         found = {"file": str(flow.path), "name": flow.name, "ok": not errors}
-        say(msgspec.json.encode({**found, "problems": [_problem(one) for one in problems], **told}).decode())
+        say_json(msgspec.json.encode({**found, "problems": [_problem(one) for one in problems], **told}))
         return USAGE if errors else 0
     say("\n".join(map(str, problems)))
     if errors:
@@ -137,5 +137,5 @@ def draw(options: DrawOptions) -> int:
 
 def schema() -> int:
     """Print the JSON Schema of flow documents."""
-    say(msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2).decode())
+    say_json(msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2))
     return 0

@@ -191,7 +191,10 @@ def check(
     json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
     debug: _Debug = False,
 ) -> int:
-    """Check a flow without running it: problems with their places, when each node runs, gates, budget.
+    """Say what is wrong with a flow, and what it will do.
+
+    Problems with their places, when each node runs, what each verdict does at each gate, and the budget.
+    Nothing runs but the Python files of the cast.
 
     \b
     Examples:
@@ -228,7 +231,7 @@ def roles(
     ] = None,
     debug: _Debug = False,
 ) -> int:
-    """List the roles of the library and of a flow's cast, or show one.
+    """List the roles of the library and of a cast, or show one.
 
     \b
     Examples:
@@ -248,7 +251,7 @@ def emissions(
     schema: Annotated[bool, typer.Option("--schema", help="As JSON Schema.")] = False,
     debug: _Debug = False,
 ) -> int:
-    """List what roles may emit and what it does to a run, or show one type.
+    """List what roles may emit, or show one type.
 
     \b
     Examples:
@@ -267,7 +270,7 @@ def events(
     schema: Annotated[bool, typer.Option("--schema", help="As JSON Schema of the whole envelope.")] = False,
     debug: _Debug = False,
 ) -> int:
-    """List the kinds of events that a run publishes, or show one.
+    """List the kinds of events of a run, or show one.
 
     \b
     Examples:
@@ -294,9 +297,9 @@ def try_(
     instruction: Annotated[str, typer.Option(help="turn.instruction.")] = "",
     debug: _Debug = False,
 ) -> int:
-    """Run one role alone and show its value, its emissions and the receipts it gets.
+    """Run one role alone.
 
-    Roles that it spawns are accepted and do nothing.
+    Shows its value, its emissions and the receipts that it gets. Roles that it spawns are accepted and do nothing.
 
     \b
     Examples:
@@ -315,7 +318,9 @@ def init(
     template: Annotated[str, typer.Option(metavar="NAME", help="What to begin with.")] = "starter",
     debug: _Debug = False,
 ) -> int:
-    """Write a flow that runs at once: flow.yaml, cast.py, test_flow.py, .gitignore. Never overwrites.
+    """Write a flow that runs at once.
+
+    flow.yaml, cast.py, test_flow.py and .gitignore; nothing is overwritten.
 
     \b
     Examples:
@@ -369,7 +374,8 @@ def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "callboard"
     words = " ".join(error.format_message().split()).rstrip(".")
-    return f"{words}; `{path} --help` shows how it is used"
+    joint = "" if words.endswith("?") else ";"
+    return f"{words}{joint} `{path} --help` shows how it is used"
 
 
 def main() -> NoReturn:

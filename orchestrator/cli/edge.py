@@ -15,6 +15,7 @@ from typing import Final, TextIO
 
 __all__ = [
     "clean",
+    "clean_json",
     "clean_lines",
     "close_streams",
     "is_terminal",
@@ -22,6 +23,7 @@ __all__ = [
     "own_stdout",
     "prepare_streams",
     "say",
+    "say_json",
     "write",
 ]
 
@@ -51,6 +53,22 @@ def clean_lines(text: object) -> str:
     return "\n".join(clean(line) for line in lines)
 
 
+def clean_json(raw: bytes) -> bytes:
+    """The same JSON with what a terminal would obey as JSON's own escapes; data is not changed."""
+    text = raw.decode()
+    if text.isprintable():
+        return raw
+    return "".join(
+        char if char == "\n" or char.isprintable() or _HARMLESS.match(char) else _json_escape(char)
+        for char in text
+    ).encode()
+
+
+def _json_escape(char: str) -> str:
+    pair = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{pair[at : at + 2].hex()}" for at in range(0, len(pair), 2))
+
+
 def prepare_streams() -> None:
     """Let no character that the console cannot show raise: it becomes a replacement."""
     for stream in (sys.stdout, sys.stderr):
@@ -62,6 +80,11 @@ def prepare_streams() -> None:
 def say(text: object = "") -> None:
     """Write lines to stdout."""
     write(sys.stdout, clean_lines(text) + "\n")
+
+
+def say_json(raw: bytes) -> None:
+    """Write JSON to stdout: always UTF-8, whatever the console shows."""
+    write(sys.stdout, clean_json(raw) + b"\n")
 
 
 def note(text: object) -> None:

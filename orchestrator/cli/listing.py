@@ -15,7 +15,7 @@ import msgspec
 from emissions import EMISSIONS, Emission, EscalationRequest, SpawnRequest, TaskAssignment, Verdict
 from emissions import emission_type as find_emission
 from emissions import json_schema as emission_schema
-from orchestrator.cli.edge import say
+from orchestrator.cli.edge import say, say_json
 from orchestrator.cli.opening import UsageError, open_flow
 from orchestrator.cli.options import Asked
 from orchestrator.core.facts import FACTS, Fact
@@ -134,7 +134,7 @@ def emissions(asked: Asked) -> int:
     if asked.name is None:
         if asked.schema:
             every = {kind: emission_schema(type_) for kind, type_ in EMISSIONS.items()}
-            say(_json(every))
+            _say_json(every)
             return 0
         say(
             _table(
@@ -146,7 +146,7 @@ def emissions(asked: Asked) -> int:
     type_ = find_emission(asked.name)
     schema = emission_schema(type_)
     if asked.schema:
-        say(_json(schema))
+        _say_json(schema)
         return 0
     required = set(schema.get("required", ()))
     say(f"{type_.emission_kind}: {_effect(type_)}\n\n{inspect.getdoc(type_) or ''}\n")
@@ -187,7 +187,7 @@ def events(asked: Asked) -> int:
     kinds = _kinds()
     if asked.name is None:
         if asked.schema:
-            say(_json({kind: _schema(kind) for kind in names("events")}))
+            _say_json({kind: _schema(kind) for kind in names("events")})
             return 0
         rows = [(kind, _first_line(inspect.getdoc(fact))) for kind, fact in kinds.items()]
         rows += [(kind, f"{words}  [not journaled]") for kind, (words, _) in _UNRECORDED.items()]
@@ -197,7 +197,7 @@ def events(asked: Asked) -> int:
         raise UsageError(f"there is no kind of event {asked.name!r}{_nearest(asked.name, names('events'))}")
     schema = _schema(asked.name)
     if asked.schema:
-        say(_json(schema))
+        _say_json(schema)
         return 0
     say(f"{asked.name}\n\n{schema['description']}\n\ndata")
     fields = schema["properties"]["data"]["properties"].items()
@@ -283,5 +283,5 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {folded[close[0]]}?" if close else f"; there are: {', '.join(listed)}"
 
 
-def _json(data: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+def _say_json(data: object) -> None:
+    say_json(msgspec.json.format(msgspec.json.encode(data), indent=2))

@@ -13,7 +13,7 @@ import msgspec
 
 from orchestrator.cli.asking import can_ask
 from orchestrator.cli.driving import Job, drive
-from orchestrator.cli.edge import clean, is_terminal, note, own_stdout
+from orchestrator.cli.edge import clean, clean_json, is_terminal, note, own_stdout
 from orchestrator.cli.exits import IO_FAULT, USAGE, exit_code
 from orchestrator.cli.live import LiveView
 from orchestrator.cli.logs import configure_logs
@@ -90,7 +90,7 @@ def _view(options: RunOptions, out: Outlet) -> View:
 
 def _shown(options: RunOptions, result: RunResult, seconds: float) -> list[str] | list[bytes]:
     if options.json:
-        return [result_json(result, seconds, options.command)]
+        return [clean_json(result_json(result, seconds, options.command))]
     if options.quiet:
         return [headline(result, seconds)]
     return summary(result, seconds, options.command)

@@ -12,7 +12,7 @@ import msgspec
 
 from orchestrator.cli.asking import can_ask
 from orchestrator.cli.driving import Job, drive
-from orchestrator.cli.edge import clean_lines, own_stdout
+from orchestrator.cli.edge import clean_json, clean_lines, own_stdout
 from orchestrator.cli.exits import exit_code
 from orchestrator.cli.logs import configure_logs
 from orchestrator.cli.opening import UsageError, any_value, open_flow, pairs
@@ -113,7 +113,7 @@ def _outcome(node: NodeResult, seconds: float) -> str:
     if node.reason:
         lines.append(f"because: {node.reason}")
     if node.raw is not None:
-        lines.append(f"value\n{msgspec.json.format(node.raw, indent=2).decode()}")
+        lines.append(f"value\n{clean_json(msgspec.json.format(node.raw, indent=2)).decode()}")
     return clean_lines("\n".join(lines))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
 
-from orchestrator.cli.edge import clean, note
+from orchestrator.cli.edge import clean, clean_json, note
 from orchestrator.cli.outlet import Outlet
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.results import node_result
@@ -63,7 +63,7 @@ class JsonView(QuietView):
         """Write every fact in order."""
         async with run.events() as events:
             async for envelope in events:
-                await self._outlet.put(envelope.json())
+                await self._outlet.put(clean_json(envelope.json()))
 
 
 class PlainView(QuietView):

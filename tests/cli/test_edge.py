@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.cli.edge import clean, clean_lines
+from orchestrator.cli.edge import clean, clean_json, clean_lines
 from orchestrator.cli.opening import UsageError, any_value, pairs
 
 
@@ -44,6 +45,15 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str):
 def test_lines_stay_lines():
     """A text of several lines keeps them, and only them."""
     assert clean_lines("a\r\nb\x1b\n\tc") == "a\nb\\x1b\n    c"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_json_keeps_its_data(text: str):
+    """JSON on a terminal: nothing to obey, and the data as it was."""
+    shown = clean_json(json.dumps({"a": [text]}, indent=1, ensure_ascii=False).encode())
+    assert json.loads(shown) == {"a": [text]}
+    kept = {unicodedata.category(char) for char in shown.decode() if char not in "\n\u200c\u200d"}
+    assert not kept & {"Cc", "Cf", "Zl", "Zp"}
 
 
 def test_pairs():
