@@ -299,7 +299,8 @@ def try_(
 ) -> int:
     """Run one role alone.
 
-    Shows its value, its emissions and the receipts that it gets. Roles that it spawns are accepted and do nothing.
+    Shows its value, its emissions and the receipts that it gets. Roles that it spawns are accepted
+    and do nothing.
 
     \b
     Examples:
