@@ -37,6 +37,7 @@ def apply(state: RunState, fact: f.Fact, frame: Frame) -> None:
 
 def _run_started(state: RunState, fact: f.RunStarted, _frame: Frame) -> None:
     state.run, state.name = fact.run, fact.name
+    state.definition, state.origin = fact.definition, fact.origin
 
 
 def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None:
@@ -150,11 +151,12 @@ def _edges_judged(state: RunState, fact: f.EdgesJudged, _frame: Frame) -> None:
             edge.judged = fact.results[edge.spec.predicate]
 
 
-def _retry_scheduled(state: RunState, fact: f.NodeRetryScheduled, _frame: Frame) -> None:
+def _retry_scheduled(state: RunState, fact: f.NodeRetryScheduled, frame: Frame) -> None:
     node = state.nodes[fact.node]
     leave_status(state, node)
     node.status = Status.BACKING_OFF
     node.error = fact.error
+    node.backoff_until = frame.at + fact.delay
     node.verdicts = None
     drop_request(state, node)
     state.backing_off += 1
@@ -251,7 +253,9 @@ def _asked(state: RunState, fact: f.QuestionAsked, frame: Frame) -> None:
     state.asking += 1
     default = None if fact.default is None else frame.values[fact.default]
     questions = {} if node.questions is None else node.questions
-    questions[fact.key] = Question(node.name, fact.key, fact.question, fact.choices, fact.schema, default)
+    question = Question(node.name, fact.key, fact.question, fact.choices, fact.schema, default)
+    question.expires_at = frame.at + fact.expires if fact.expires else 0
+    questions[fact.key] = question
     node.questions = questions
 
 

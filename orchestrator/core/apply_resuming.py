@@ -22,10 +22,6 @@ def _resumed(state: RunState, fact: f.RunResumed, _frame: Frame) -> None:
     state.epoch = fact.epoch
 
 
-def _forked(state: RunState, fact: f.RunForked, _frame: Frame) -> None:
-    state.origin = fact.origin
-
-
 def _control_applied(state: RunState, fact: f.ControlApplied, _frame: Frame) -> None:
     state.controls.append(fact.control)
 
@@ -83,7 +79,6 @@ def _dropped(state: RunState, fact: f.NodeDropped, _frame: Frame) -> None:
 
 RESUMING: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     f.RunResumed: _resumed,
-    f.RunForked: _forked,
     f.ControlApplied: _control_applied,
     f.NodeReopened: _reopened,
     f.NodeDropped: _dropped,

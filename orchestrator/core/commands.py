@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from orchestrator.core.facts import Failure
-from orchestrator.core.spec import Edge, Operation, Plan
+from orchestrator.core.spec import Definition, Edge, Operation, Plan
 
 __all__ = [
     "COMMANDS",
@@ -127,6 +127,7 @@ class Start(Command, frozen=True):
     predicates: dict[int, bool | str] = {}
     waits_for_answers: bool = False
     time: str = ""
+    definition: Definition = Definition()
 
 
 class Finish(Command, frozen=True):
@@ -201,7 +202,9 @@ class ControlIn(_Part, frozen=True):
     """A request of another process: its row, and the command as JSON."""
 
     control: int
-    command: msgspec.Raw
+    command: msgspec.Raw = msgspec.Raw(b"null")
+    #: why it cannot be read at all
+    fault: str = ""
 
 
 class Resume(Command, frozen=True):
@@ -278,6 +281,7 @@ class Ask(Command, frozen=True):
     choices: tuple[str, ...] = ()
     schema: str | None = None
     default: int | None = None
+    expires: int = 0
 
 
 class Answer(Command, frozen=True):

@@ -221,7 +221,7 @@ def begin_asking(decision: Decision, node: NodeState, command: c.Ask) -> None:
     decision.fact(
         QuestionAsked(
             node.op.name, command.attempt, command.key, command.question, command.choices, command.schema,
-            command.default,
+            command.default, command.expires,
         )
     )  # fmt: skip
     wake(decision, freed)

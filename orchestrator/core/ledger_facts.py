@@ -111,6 +111,8 @@ class QuestionAsked(Fact, frozen=True):
     choices: tuple[str, ...] = ()
     schema: str | None = None
     default: int | None = None
+    #: nanoseconds after which the default is the answer; 0 is never
+    expires: int = 0
     positions: ClassVar[tuple[str, ...]] = ("default",)
 
 

@@ -28,7 +28,7 @@ __all__ = ["GraphMachine"]
 
 def _start(decision: Decision, command: c.Start) -> None:
     state = decision.state
-    decision.fact(RunStarted(command.run, command.plan.name))
+    decision.fact(RunStarted(command.run, command.plan.name, definition=command.definition))
     decision.fact(GraphPlanned(command.plan))
     state.waits_for_answers = command.waits_for_answers
     known_nodes(decision, command.known, command.predicates)
@@ -49,6 +49,9 @@ def _controlled(decision: Decision, command: c.Controlled) -> None:
 
 def _control(decision: Decision, request: c.ControlIn) -> None:
     """A request of another process: the same command, the same rule, and a fact that it was applied."""
+    if request.fault:
+        decision.fact(ControlApplied(request.control, "invalid", request.fault))
+        return
     before = len(decision.receipts)
     inner = _read_command(request.command)
     _HANDLERS[type(inner)](decision, inner)

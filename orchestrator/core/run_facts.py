@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from orchestrator.core.fact_base import Fact
-from orchestrator.core.spec import Plan
+from orchestrator.core.spec import Definition, Plan
 
 __all__ = [
     "BudgetRaised",
@@ -14,7 +14,6 @@ __all__ = [
     "DrainRequested",
     "GraphPlanned",
     "RunEnded",
-    "RunForked",
     "RunPaused",
     "RunResumed",
     "RunStarted",
@@ -24,11 +23,18 @@ __all__ = [
 
 
 class RunStarted(Fact, frozen=True):
-    """The run began. ``format`` is the version of the record's layout."""
+    """The run began. ``format`` is the version of the record's layout.
+
+    A fork names its ``origin``, the number ``at`` of the last fact that they share, and the ``change``.
+    """
 
     run: str
     name: str
     format: int = 1
+    definition: Definition = Definition()
+    origin: str = ""
+    at: int = 0
+    change: str = ""
 
 
 class GraphPlanned(Fact, frozen=True):
@@ -74,14 +80,6 @@ class ControlApplied(Fact, frozen=True):
     control: int
     refused: str = ""
     detail: str = ""
-
-
-class RunForked(Fact, frozen=True):
-    """This run began as a copy of another one up to a record of it, with a change."""
-
-    origin: str
-    at: int
-    change: str = ""
 
 
 class BudgetRaised(Fact, frozen=True):

@@ -24,6 +24,7 @@ __all__ = [
     "RESERVED_NAMES",
     "UNLIMITED",
     "Budget",
+    "Definition",
     "Edge",
     "EdgeKind",
     "Gate",
@@ -266,6 +267,25 @@ class Budget(_Spec, frozen=True):
     cost_usd: float | None = None
     wall_clock: float | None = None
     assignees: tuple[str, ...] | None = None
+
+
+class Definition(_Spec, frozen=True):
+    """Where a run's functions and texts come from, so that another process can go on with it.
+
+    Attributes:
+        source: path of the flow document; empty for a graph made in code.
+        digest: hash of the plan and of every function's source.
+        functions: what it is (``role:critic``, ``verb:hold``, ``reducer:findings``, ``condition:0``,
+            ``returns:scan``) -> ``path::qualified.name::hash``.
+        fields: JSON of the fields of condition objects, by index.
+        outputs: name -> text with ``${...}``, rendered when the run has stopped.
+    """
+
+    source: str = ""
+    digest: str = ""
+    functions: dict[str, str] = {}
+    fields: dict[str, msgspec.Raw] = {}
+    outputs: dict[str, str] = {}
 
 
 class Plan(_Spec, frozen=True):

@@ -13,7 +13,7 @@ import msgspec
 
 from orchestrator.core.births import Birth
 from orchestrator.core.facts import Failure
-from orchestrator.core.spec import Budget, Edge, EdgeKind, Operation, Plan, RoleSpec
+from orchestrator.core.spec import Budget, Definition, Edge, EdgeKind, Operation, Plan, RoleSpec
 from orchestrator.core.status import Status
 
 __all__ = [
@@ -96,6 +96,8 @@ class Question(msgspec.Struct, gc=False):
     choices: tuple[str, ...] = ()
     schema: str | None = None
     default: bytes | None = None
+    #: when the default becomes the answer, in active time; 0 is never
+    expires_at: int = 0
     answer: bytes | None = None
 
 
@@ -176,6 +178,8 @@ class NodeState(msgspec.Struct, gc=False):
     branch: str | None = None
     #: number of the fact that began the present attempt
     started_seq: int = 0
+    #: when the present backoff is over, in active time
+    backoff_until: int = 0
     ready_at: int = 0
     started_at: int = 0
     settled_at: int = 0
@@ -251,8 +255,10 @@ class RunState(msgspec.Struct):
     written: dict[str, None] = {}
     #: memo of core/order.py for nodes whose incoming edges are final
     orders: dict[str, tuple[Birth, int]] = {}
-    #: which process drives the run, counted over restarts; what it was forked from, if it was
+    #: which process drives the run, counted over restarts
     epoch: int = 0
+    definition: Definition = Definition()
+    #: the run that it was forked from, if it was
     origin: str = ""
     #: requests of other processes that were carried out
     controls: list[int] = []
