@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from anyio import CancelScope, create_task_group, move_on_after, sleep
@@ -15,7 +15,6 @@ from orchestrator.cli.edge import note
 from orchestrator.cli.exits import exit_code
 from orchestrator.cli.signals import Stopper, end_process, end_process_after
 from orchestrator.cli.views import View
-from orchestrator.core.status import RunReason
 from orchestrator.errors import InternalError
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.run import Run
@@ -82,7 +81,7 @@ async def drive(job: Job, view: View, finish: Finish) -> None:
                 watching.start_soon(_leave_if_held, run, stopper, patience, watching.cancel_scope)
                 await view.follow(run)
                 watching.cancel_scope.cancel()
-        result = await _tell(run, stopper, finish, began)
+        result = await _tell(run, finish, began)
         leaving = end_process_after(_LEAVING, exit_code(result.reason))
         listeners.cancel_scope.cancel()
     leaving.cancel()
@@ -99,11 +98,8 @@ async def _leave_if_held(run: Run, stopper: Stopper, patience: float, scope: Can
     scope.cancel()
 
 
-async def _tell(run: Run, stopper: Stopper, finish: Finish, began: float) -> RunResult:
+async def _tell(run: Run, finish: Finish, began: float) -> RunResult:
     result = run.decided()
-    if result is not None and result.reason is RunReason.DRAINED and stopper.insisted.is_set():
-        # of the reasons that hold, interrupted comes before drained
-        result = replace(result, reason=RunReason.INTERRUPTED)
     if result is None:
         raise InternalError(f"run {run.id} was closed without a result")
     await finish(result, time.monotonic() - began)
