@@ -30,7 +30,7 @@ from orchestrator.runtime.results import RunResult, display_state, run_result
 from orchestrator.runtime.streams import EventStream
 from orchestrator.runtime.texts import said
 from orchestrator.runtime.threads import call_on_loop
-from orchestrator.runtime.values import encode
+from orchestrator.runtime.values import settle
 from roles import Role
 
 __all__ = ["Run"]
@@ -39,10 +39,9 @@ __all__ = ["Run"]
 class Run:
     """A run of a session. Every method but ``wait`` and ``events`` may be called from any thread."""
 
-    def __init__(self, engine: Engine, outputs: Mapping[str, str] | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         """Made by ``Session.start`` and ``Session.flow``."""
         self._engine = engine
-        self._outputs = dict(outputs or {})
         self._over = Event()
         self._result: RunResult | None = None
 
@@ -102,7 +101,7 @@ class Run:
         engine = self._engine
         if not engine.reason:
             return None
-        outputs = render_outputs(self._outputs, engine)
+        outputs = render_outputs(engine.state.definition.outputs, engine)
         return run_result(engine.state, fault=engine.kernel.fault, reducers=engine.reducers, outputs=outputs)
 
     def events(self, after: int = 0, kinds: Iterable[str] | None = None) -> EventStream:
@@ -168,7 +167,7 @@ class Run:
             key: the question's key; may be omitted where the node has one open question.
         """
         open_key = key or self._open_question(node)
-        return self._ask(Answer(node, open_key, 0, by, because), (encode(value, "answer"),))
+        return self._ask(Answer(node, open_key, 0, by, because), (settle(value, "answer")[0],))
 
     def _open_question(self, node: str) -> str | None:
         state = self._engine.state.resolve(node)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import isawaitable
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from anyio import Event, sleep_forever
+from anyio import CancelScope, Event, sleep_forever
 from pydantic import TypeAdapter
 
 from emissions import Emission, Receipt, Refused
@@ -49,6 +50,8 @@ class RoleTurn:
     answered: Event | None = None
     branch: Any = None
     deadline: float | None = None
+    #: the scope of this attempt's timeout
+    scope: CancelScope | None = None
 
     def __init__(self, engine: Engine, state: NodeState, attempt: int) -> None:
         """Made by a worker when the attempt starts."""
@@ -168,7 +171,7 @@ class RoleTurn:
 
     def write(self, key: str, value: Any, *, replace: bool = False) -> None:
         """Write to the shared context when this node completes."""
-        _, _, plain = settle(value, key)
+        _, _, plain = settle(value, _word(key, "the key of a context write"))
         if self._pending is None:
             self._pending = {}
         writes.add(self._pending, key, plain, replace=replace)
@@ -195,7 +198,7 @@ class RoleTurn:
     async def step(self, key: str, fn: Callable[[], Awaitable[T] | T], /) -> T:
         """Do a part of the work once."""
         engine = self._engine
-        known = (self._state.steps or {}).get(key)
+        known = (self._state.steps or {}).get(_word(key, "the key of a step"))
         if known is not None:
             recorded: T = _decode(known)
             return recorded
@@ -219,7 +222,7 @@ class RoleTurn:
     ) -> Any:
         """Ask a person and wait."""
         engine = self._engine
-        identity = key or question
+        identity = _word(key or _word(question, "a question"), "the key of a question")
         known = (self._state.questions or {}).get(identity)
         if known is None or known.answer is None:
             await self._ask(identity, question, tuple(choices), schema, default, expires)
@@ -240,17 +243,46 @@ class RoleTurn:
         expires: float | None,
     ) -> None:
         engine = self._engine
-        values = () if default is None else (encode(default, "default"),)
+        values = () if default is None else (settle(default, "default")[0],)
+        encode(choices, "choices")
         shape = None if schema is None else encode(_schema(schema), "schema").decode()
         self.answered = Event()
         decision = engine.kernel.submit(
-            Ask(self.node, self.attempt, key, question, choices, shape, 0 if values else None), values
+            Ask(
+                self.node,
+                self.attempt,
+                key,
+                question,
+                choices,
+                shape,
+                0 if values else None,
+                0 if expires is None else int(expires * 1e9),
+            ),
+            values,
         )
         if isinstance(decision.receipts[-1], Refused):
             raise RuntimeError(decision.receipts[-1].detail)  # noqa: TRY004 (it is no fault of a type)
         if expires is not None:
             engine.set_timer(expires, "question", self.node, self.attempt, key)
-        await self.answered.wait()
+        await self._unclocked(self.answered)
+
+    async def _unclocked(self, event: Event) -> None:
+        """Wait while no clock of this attempt runs; its timeout goes on from where it was."""
+        scope, now = self.scope, self._engine.now
+        if scope is None:
+            await event.wait()
+            return
+        left, scope.deadline = scope.deadline - now(), inf
+        await event.wait()
+        self.deadline = scope.deadline = now() + left
+
+
+def _word(text: object, what: str) -> str:
+    """A text that names something on record."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is {type(text).__name__}; give a text")
+    encode(text, what)
+    return text
 
 
 def _schema(schema: Any) -> Any:

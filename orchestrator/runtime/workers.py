@@ -187,6 +187,7 @@ class Workers:
             ), False
         turn.deadline = engine.now() + timeout
         with CancelScope(deadline=turn.deadline) as scope:
+            turn.scope = scope
             first = start(coro, context)
             if not isinstance(first, Suspended):
                 return first, False
