@@ -63,6 +63,13 @@ class Branches:
         self._announce(made)
         return made, None if source is None else source.name, True
 
+    def adopt(self, node: str, branch: str, role: str | None) -> None:
+        """A branch that an earlier process made for a node; a run that goes on continues it."""
+        made = self._owned.get(branch)
+        if made is None:
+            made = self._owned[branch] = Branch(branch, role)
+        self._own[node] = made
+
     def _source(self, state: RunState, node: NodeState) -> Branch | None:
         """What a new branch starts from: the inherited node's, the emitter's, or the session's default."""
         operation = node.op

@@ -26,6 +26,7 @@ from orchestrator.core.commands import (
     TakeSteers,
 )
 from orchestrator.core.control import EXPIRED
+from orchestrator.core.spec import Definition
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, RunReason, Status
 from orchestrator.runtime.bodies import Bodies
@@ -36,6 +37,7 @@ from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.kernel import Halted, Kernel
 from orchestrator.runtime.outcomes import incoming, judge_known
 from orchestrator.runtime.planning import Prepared
+from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.threads import loop_token
 from orchestrator.runtime.timers import Timers
 from orchestrator.runtime.turns import RoleTurn
@@ -50,7 +52,9 @@ _NO_VALUES: tuple[bytes, ...] = ()
 class Engine:
     """Runs one prepared graph. All of its tasks live in the task group of :meth:`run`."""
 
-    def __init__(self, run_id: str, prepared: Prepared, wiring: Wiring) -> None:
+    def __init__(
+        self, run_id: str, prepared: Prepared, wiring: Wiring, definition: Definition | None = None
+    ) -> None:
         """Nothing starts before :meth:`run`."""
         self.run_id = run_id
         self.prepared = prepared
@@ -83,7 +87,11 @@ class Engine:
         self.closed = False
         self.finished: Event | None = None
         self.published = 0
-        self._wiring = wiring
+        self.waits_for_answers = wiring.waits_for_answers
+        #: where the run's functions come from, as its first record says
+        self.definition = definition or Definition()
+        #: what a run that goes on starts from; None begins a new one
+        self.recovery: Recovery | None = None
         self.watchers: list[Event] = []
         self._group: TaskGroup | None = None
         self._timing = False
@@ -119,14 +127,18 @@ class Engine:
             self.wake_watchers()
 
     def _begin(self) -> None:
+        if self.recovery is not None:
+            self.recovery.go_on(self)
+            return
         prepared = self.prepared
         start = Start(
             self.run_id,
             prepared.plan,
             prepared.known,
             judge_known(self) if prepared.known and self.predicates else {},
-            waits_for_answers=self._wiring.waits_for_answers,
+            waits_for_answers=self.waits_for_answers,
             time=utc_now(),
+            definition=self.definition,
         )
         self.tell(start, prepared.values)
         for text in prepared.steers:

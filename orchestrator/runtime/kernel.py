@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from anyio import Event
 from msgspec import Raw
@@ -47,6 +47,7 @@ class Kernel:
         "_pumping",
         "_release",
         "_seq",
+        "_shift",
         "_waiters",
         "acknowledged",
         "clock",
@@ -79,6 +80,8 @@ class Kernel:
         self._release = release
         self.on_halt = on_halt
         self._seq = 0
+        #: from the process's clock to the run's active time
+        self._shift = -clock()
         self._outbox: list[Record] = []
         self._in_flight: Sequence[Record] = ()
         self._pumping = False
@@ -96,7 +99,7 @@ class Kernel:
         with self._lock:
             first = self.state.facts + 1
             try:
-                decision = self._machine.handle(command, self.clock(), values)
+                decision = self._machine.handle(command, self.clock() + self._shift, values)
             except Exception as error:
                 self._halt(self._bug(command, error))
                 raise Halted(str(error)) from error
@@ -111,6 +114,16 @@ class Kernel:
         if not self._pumping and not self._in_flight:
             self._pump()
         return decision
+
+    def recover(self, records: Iterable[Record]) -> None:
+        """Fold what is recorded; nothing of it is decided or carried out again. Before any command.
+
+        The run's active time goes on from its last record.
+        """
+        for record in records:
+            self._machine.replay(record)
+            self._seq = self.acknowledged = record.seq
+            self._shift = record.at - self.clock()
 
     @property
     def submitted(self) -> int:

@@ -294,7 +294,7 @@ def _on_settle(
     try:
         given = hook(node.op.name, RunView(engine.state, outcome))
         return proposals_from(given, values, "on_settle", engine.free_verbs)
-    except BaseException:  # noqa: BLE001 (a hook cannot fail a node, whatever it raises)
+    except BaseException:
         engine.log.exception("on_settle raised for %s; it changes nothing", node.op.name)
         return ()
 

@@ -18,19 +18,25 @@ from anyio.abc import TaskGroup
 
 from emissions import Emission
 from orchestrator.agents import Branch
+from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.core.spec import Budget
-from orchestrator.errors import ExecutionError, OperationError
-from orchestrator.journal import Journal, MemoryJournal
+from orchestrator.errors import ExecutionError, OperationError, RunOwnedError
+from orchestrator.journal import Journal
+from orchestrator.journal.files import Fsync
 from orchestrator.runtime import taps
 from orchestrator.runtime.branching import DEFAULT_BRANCH, Branches
 from orchestrator.runtime.bus import Bus
+from orchestrator.runtime.definitions import definition_of
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.options import RunOptions
-from orchestrator.runtime.planning import Prepared, prepare
+from orchestrator.runtime.planning import prepare
+from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.results import RunResult
+from orchestrator.runtime.reviving import revive
 from orchestrator.runtime.run import Run
-from orchestrator.runtime.sources import Runnable, bound_of
+from orchestrator.runtime.sources import Runnable, bound_of, source_of
+from orchestrator.runtime.stores import MemoryStore, store_of
 from orchestrator.runtime.streams import SettlementStream
 from orchestrator.runtime.threads import loop_token, say_on_loop
 from orchestrator.runtime.wiring import DEFAULT_GRACE, Wiring
@@ -44,8 +50,9 @@ class Session:
 
     Args:
         roles: roles that graphs and spawns may name.
-        journal: None keeps records in memory; an object with ``submit`` (see ``orchestrator.journal``)
-            keeps them itself.
+        journal: path of the journal file; None keeps records in memory. A function that makes a Journal
+            (see ``orchestrator.journal``) is for tests and for stores of one's own.
+        fsync: ``always`` survives a power cut, ``never`` survives the end of the process.
         limits: resource (``role:critic``, ``model:x``, ``name:db``) -> how many nodes at once.
         grace: seconds that a role has after it was told to stop.
         seed: of the jitter in backoffs; None draws one.
@@ -60,7 +67,8 @@ class Session:
         self,
         roles: Iterable[Role] = (),
         *,
-        journal: Callable[[], Journal] | None = None,
+        journal: str | Path | Callable[[], Journal] | None = None,
+        fsync: Fsync = "always",
         limits: Mapping[str, int] | None = None,
         grace: float = DEFAULT_GRACE,
         seed: int | None = None,
@@ -70,7 +78,7 @@ class Session:
         self.roles = Catalogue(roles, origin="Session(roles=)")
         self.branches: dict[str, Branch] = {DEFAULT_BRANCH: Branch(DEFAULT_BRANCH)}
         self.bus = Bus()
-        self._journal = _journal_factory(journal)
+        self._store = store_of(journal, fsync)
         self._limits = dict(limits or {})
         self._grace, self._seed, self._folder = grace, seed, Path(folder)
         self._clock = clock
@@ -292,6 +300,75 @@ class Session:
                     run.cancel(reason="the reader left")
                 await run.over()
 
+    async def resume(
+        self,
+        run: str = "last",
+        *,
+        budget: Mapping[str, float] | None = None,
+        new_definition: bool = False,
+        waits_for_answers: bool = False,
+        on_settle: Callable[..., Any] | None = None,
+    ) -> Run:
+        """Go on with a run that was suspended or whose process died; settled nodes are not run again.
+
+        Args:
+            run: an unambiguous prefix of its id, or ``last``. budget: named limits to raise first.
+            new_definition: use code and documents that have changed since the run began.
+            waits_for_answers, on_settle: as for :meth:`start`.
+
+        Raises:
+            JournalError: no such run, it is driven by somebody (RunOwnedError), or its log is damaged.
+            OperationError: it has ended, or one of its functions is gone or has changed.
+        """
+        options = RunOptions(waits_for_answers=waits_for_answers, on_settle=on_settle)
+        return await self._continue(run, options, budget or {}, (), new_definition=new_definition)
+
+    async def retry(
+        self,
+        run: str = "last",
+        nodes: Iterable[str] | None = None,
+        *,
+        budget: Mapping[str, float] | None = None,
+        new_definition: bool = False,
+    ) -> Run:
+        """Run failed nodes, or undecided gates, again, and what was skipped because of them.
+
+        Args:
+            run: as for :meth:`resume`. nodes: which; None is every failed node and undecided gate.
+
+        Raises:
+            OperationError: nothing is to be retried, or a node that was named did not fail.
+        """
+        wanted = (EVERY_FAILED,) if nodes is None else tuple(nodes)
+        return await self._continue(run, RunOptions(), budget or {}, wanted, new_definition=new_definition)
+
+    async def _continue(
+        self,
+        run: str,
+        options: RunOptions,
+        budget: Mapping[str, float],
+        reopen: tuple[str, ...],
+        *,
+        new_definition: bool,
+    ) -> Run:
+        group = self._open()
+        run_id = self._store.find(run)
+        if run_id in self._runs:
+            message = f"run {run_id} is live in this session; use its handle"
+            raise RunOwnedError(message)
+        journal, epoch = self._store.open(run_id)
+        try:
+            engine = revive(
+                run_id, self._wiring(journal, options), self.roles, self._operations,
+                Recovery(epoch=epoch, budget=budget, reopen=reopen), new_definition=new_definition,
+            )  # fmt: skip
+        except BaseException:
+            self._store.close(run_id)
+            raise
+        live = self._launch(engine)
+        await group.start(self._drive, live)
+        return live
+
     def runs(self, status: str | None = None) -> list[Run]:
         """Live runs of this session; ``status`` narrows by reason (``""`` is live)."""
         return [run for run in self._runs.values() if status is None or run.engine.reason == status]
@@ -305,6 +382,9 @@ class Session:
 
     def _forget(self, run: Run) -> None:
         self._runs.pop(run.id, None)
+        self._store.close(run.id)
+        if run.result is not None and run.result.ok and isinstance(self._store, MemoryStore):
+            self._store.forget(run.id)
 
     def _make(self, what: Runnable, options: RunOptions) -> Run:
         """Resolve everything that a run names; nothing has run if this raises."""
@@ -329,14 +409,14 @@ class Session:
             known=options.known or {},
         )
         self.branches.update(branches)
-        return self._launch(new_run_id(), prepared, options, bound.outputs)
+        run_id = new_run_id()
+        definition = definition_of(prepared, source_of(what), bound.outputs, durable=self._store.durable)
+        journal = self._store.new(run_id, prepared.plan.name, definition.digest)
+        return self._launch(Engine(run_id, prepared, self._wiring(journal, options), definition))
 
-    def _launch(
-        self, run_id: str, prepared: Prepared, options: RunOptions, outputs: Mapping[str, str]
-    ) -> Run:
-        """A run of this session that has not begun."""
-        wiring = Wiring(
-            journal=self._journal(),
+    def _wiring(self, journal: Journal, options: RunOptions) -> Wiring:
+        return Wiring(
+            journal=journal,
             bus=self.bus,
             branches=Branches(self.branches, options.on_branch_created),
             handlers=dict(self._handlers),
@@ -347,18 +427,12 @@ class Session:
             clock=self._clock or time.monotonic_ns,
             waits_for_answers=options.waits_for_answers,
         )
-        run = Run(Engine(run_id, prepared, wiring), outputs)
+
+    def _launch(self, engine: Engine) -> Run:
+        """A run of this session that has not begun to be driven."""
+        run = Run(engine)
         self._runs[run.id] = run
         return run
-
-
-def _journal_factory(given: object) -> Callable[[], Journal]:
-    if given is None:
-        return MemoryJournal
-    if callable(given):
-        return given
-    message = f"journal is {given!r}; this version keeps journals in memory: give None or a factory"
-    raise OperationError(message)
 
 
 def _name(fn: Callable[..., Any]) -> str:

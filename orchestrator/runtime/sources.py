@@ -14,7 +14,7 @@ from orchestrator.flows.flow import BoundFlow, Flow, load_flow
 from orchestrator.flows.graph import Graph
 from roles import Catalogue
 
-__all__ = ["Runnable", "bound_of"]
+__all__ = ["Runnable", "bound_of", "source_of"]
 
 Runnable = Graph | OperationGraphBuilder | Flow | str | PathLike[str]
 
@@ -44,3 +44,10 @@ def bound_of(what: object, args: Mapping[str, Any], roles: Catalogue) -> BoundFl
         message = f"cannot run a {type(what).__name__}; give a graph, a builder, a Flow or a path"
         raise OperationError(message)
     return BoundFlow(what, args, {}, {}, Budget(), {}, {}, roles)
+
+
+def source_of(what: object) -> str:
+    """The flow document that ``what`` is or was loaded from, as a whole path; empty for a graph in code."""
+    if isinstance(what, Flow):
+        return str(what.path.resolve())
+    return str(Path(what).resolve()) if isinstance(what, str | PathLike) else ""

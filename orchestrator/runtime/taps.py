@@ -188,7 +188,7 @@ class Tap:
                 for envelope in batch:
                     try:
                         await receiver(envelope)
-                    except BaseException as error:  # noqa: BLE001 (an observer cannot fail a run)
+                    except BaseException as error:
                         if _from_outside(error):
                             raise
                         self._complain(error)

@@ -1,0 +1,79 @@
+"""Going on with a run that another process, or an earlier call, began."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestrator.core.commands import Resume
+from orchestrator.core.state import RunState
+from orchestrator.core.status import Status
+from orchestrator.runtime.clocks import utc_now
+from orchestrator.runtime.requests import Row, requests_from
+
+if TYPE_CHECKING:
+    from orchestrator.runtime.engine import Engine
+
+__all__ = ["Recovery", "outlook"]
+
+_SECOND = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """How a run goes on; its state has been folded from its records before.
+
+    Attributes:
+        epoch: which process drives it now. budget: named limits that are raised first.
+        rows: requests that came while nobody drove it. reopen: nodes that run again (``*``: all that failed).
+    """
+
+    epoch: int
+    budget: Mapping[str, float]
+    rows: Sequence[Row] = ()
+    reopen: tuple[str, ...] = ()
+
+    def go_on(self, engine: Engine) -> None:
+        """Submit the command and set the timers from what was left of them."""
+        state = engine.state
+        values: list[bytes] = []
+        rows = [row for row in self.rows if row.id not in state.controls]
+        command = Resume(
+            utc_now(),
+            self.epoch,
+            dict(self.budget),
+            requests_from(rows, values),
+            self.reopen,
+            engine.waits_for_answers,
+        )
+        for node in state.nodes.values():
+            if node.branch is not None:
+                engine.branches.adopt(node.op.name, node.branch, node.op.role)
+        engine.tell(command, values)
+        if not engine.closed:
+            _set_timers(engine)
+
+
+def _set_timers(engine: Engine) -> None:
+    state = engine.state
+    for node in state.nodes.values():
+        if node.status is Status.BACKING_OFF:
+            left = max(0, node.backoff_until - state.at) / _SECOND
+            engine.set_timer(left, "backoff", node.op.name, node.attempt)
+        deadline = node.op.deadline
+        if deadline is not None and node.attempt and node.status is not Status.WAITING:
+            left = deadline - (state.at - node.started_at) / _SECOND
+            engine.set_timer(max(0.0, left), "deadline", node.op.name, 1)
+        for question in (node.questions or {}).values():
+            if question.answer is None and question.expires_at:
+                left = max(0, question.expires_at - state.at) / _SECOND
+                engine.set_timer(left, "question", node.op.name, node.attempt, question.key)
+    if state.budget.wall_clock is not None:
+        engine.set_timer(max(0.0, state.budget.wall_clock - state.at / _SECOND), "wall_clock", None, 0)
+
+
+def outlook(state: RunState, reopened: int = 0) -> str:
+    """One line before a run goes on: ``reuses 9, will run 3``."""
+    settled = sum(1 for node in state.nodes.values() if node.settled_at or node.restored)
+    return f"reuses {settled - reopened}, will run {len(state.nodes) - settled + reopened}"

@@ -1,0 +1,91 @@
+"""Reviving a run from its log: fold its records, find its functions, be ready to go on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orchestrator.core.laws import check
+from orchestrator.core.machine import GraphMachine
+from orchestrator.core.resuming import EVERY_FAILED, reopened_by
+from orchestrator.core.state import RunState
+from orchestrator.core.status import Status
+from orchestrator.errors import CorruptJournalError, OperationError
+from orchestrator.journal.runlog import RunLog
+from orchestrator.runtime.engine import Engine
+from orchestrator.runtime.planning import Prepared
+from orchestrator.runtime.rebuilding import rebuild
+from orchestrator.runtime.recovery import Recovery
+from orchestrator.runtime.wiring import Wiring
+from roles import Catalogue
+
+__all__ = ["revive"]
+
+_PAGE = 1_000
+
+
+def revive(
+    run_id: str,
+    wiring: Wiring,
+    roles: Catalogue,
+    operations: Mapping[str, Callable[[Any], Any]],
+    recovery: Recovery,
+    *,
+    new_definition: bool = False,
+) -> Engine:
+    """An engine that goes on with a run.
+
+    Args:
+        wiring: with the run's log. roles, operations: the session's. recovery: how it goes on.
+
+    Raises:
+        OperationError: the run has nothing to go on with, or a function is missing.
+        CorruptJournalError: what is recorded breaks a law.
+    """
+    log = wiring.journal
+    machine = GraphMachine()
+    for start in range(0, len(log), _PAGE):
+        for record in log.read(start, start + _PAGE):
+            machine.replay(record)
+    state = machine.state
+    if not state.run:
+        message = f"run {run_id} has no first record: it was killed before it began; start it again"
+        raise OperationError(message)
+    broken = check(state, folded=True)
+    if broken:
+        message = (
+            f"run {run_id}: what is recorded breaks a law: {broken[0]}; look at it with callboard doctor"
+        )
+        raise CorruptJournalError(message)
+    _refuse(state, recovery.reopen)
+    prepared: Prepared = rebuild(state, roles, operations, new_definition=new_definition)
+    engine = Engine(run_id, prepared, wiring, state.definition)
+    for start in range(0, len(log), _PAGE):
+        engine.kernel.recover(log.read(start, start + _PAGE))
+    if isinstance(log, RunLog):
+        rows = log.pending_controls(max(state.controls, default=0))
+        recovery = dataclasses.replace(recovery, rows=rows)
+    engine.recovery = recovery
+    return engine
+
+
+def _refuse(state: RunState, reopen: tuple[str, ...]) -> None:
+    """Say why a run cannot go on in this way."""
+    if state.ended and not reopen:
+        hint = f"callboard retry {state.run}" if state.ended == "failed" else f"callboard fork {state.run}"
+        message = f"run {state.run} has ended ({state.ended}); nothing of it runs again, except by {hint}"
+        raise OperationError(message)
+    for name in reopen:
+        if name == EVERY_FAILED:
+            continue
+        node = state.nodes.get(name)
+        if node is None:
+            message = f"run {state.run} has no node {name!r}; there are {', '.join(state.nodes)}"
+            raise OperationError(message)
+        if node.status is not Status.FAILED and node.judgement != "undecided":
+            message = f"{name} is {node.status.value}; only a failed node or an undecided gate is run again"
+            raise OperationError(message)
+    if reopen and not reopened_by(state, reopen):
+        message = f"run {state.run} has no failed node and no undecided gate; there is nothing to retry"
+        raise OperationError(message)

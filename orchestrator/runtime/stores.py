@@ -1,0 +1,138 @@
+"""Where a session keeps the logs of its runs: in memory while it lives, or in a journal on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from orchestrator.errors import JournalError, OperationError
+from orchestrator.journal import Journal, MemoryJournal
+from orchestrator.journal.files import Fsync, JournalFile
+from orchestrator.journal.connecting import read_only
+from orchestrator.journal.runlog import RunLog
+
+__all__ = ["FileStore", "MemoryStore", "Store", "store_of"]
+
+
+class Store(Protocol):
+    """Keeps logs by run."""
+
+    @property
+    def durable(self) -> bool:
+        """True if the logs outlive the process."""
+
+    def new(self, run: str, name: str, definition: str) -> Journal:
+        """The log of a new run."""
+
+    def open(self, run: str) -> tuple[Journal, int]:
+        """The log of a run that exists, owned from now on, and the number of owners it has had."""
+
+    def find(self, run: str) -> str:
+        """The id that an unambiguous prefix, or ``last``, means."""
+
+    def close(self, run: str) -> None:
+        """Let go of a run's log."""
+
+
+class MemoryStore:
+    """Logs that end with the session."""
+
+    durable = False
+
+    def __init__(self, make: Callable[[], Journal] = MemoryJournal) -> None:
+        """``make`` gives an empty journal for each run."""
+        self._make = make
+        self._logs: dict[str, tuple[Journal, int]] = {}
+
+    def new(self, run: str, name: str, definition: str) -> Journal:
+        """An empty journal."""
+        journal = self._make()
+        self._logs[run] = (journal, 1)
+        return journal
+
+    def open(self, run: str) -> tuple[Journal, int]:
+        """The journal of a run of this session."""
+        journal, epoch = self._logs[self.find(run)]
+        self._logs[run] = (journal, epoch + 1)
+        return journal, epoch + 1
+
+    def find(self, run: str) -> str:
+        """A run of this session."""
+        return _only(run, list(self._logs), "this session")
+
+    def close(self, run: str) -> None:
+        """Nothing is held."""
+
+    def forget(self, run: str) -> None:
+        """A completed run's log is of no more use than its result."""
+        self._logs.pop(run, None)
+
+
+class FileStore:
+    """Logs in one journal file."""
+
+    durable = True
+
+    def __init__(self, path: str | os.PathLike[str], fsync: Fsync = "always") -> None:
+        """Open or make the file.
+
+        Raises:
+            JournalError: it cannot be opened, or is no journal of ours.
+        """
+        self.path = Path(path)
+        self._file = JournalFile.open(path, fsync=fsync)
+        self._logs: dict[str, RunLog] = {}
+
+    def new(self, run: str, name: str, definition: str) -> Journal:
+        """The log of a new run."""
+        log = self._logs[run] = self._file.create_run(run, name=name, definition=definition)
+        return log
+
+    def open(self, run: str) -> tuple[Journal, int]:
+        """Own a run that exists."""
+        log = self._logs[run] = self._file.open_run(run)
+        return log, log.epoch
+
+    def find(self, run: str) -> str:
+        """A run of the file."""
+        connection = read_only(self.path)
+        try:
+            known = [row[0] for row in connection.execute("SELECT run FROM runs ORDER BY created")]
+        finally:
+            connection.close()
+        return _only(run, known, str(self.path))
+
+    def close(self, run: str) -> None:
+        """Close the run's log and give up its lock."""
+        log = self._logs.pop(run, None)
+        if log is not None:
+            log.close()
+
+
+def _only(run: str, known: list[str], where: str) -> str:
+    """The one run that a prefix, or ``last``, means."""
+    names = known if run == "last" else [name for name in known if name.startswith(run)]
+    if run in known:
+        return run
+    if not names or (len(names) > 1 and run != "last"):
+        message = f"{run!r} means {', '.join(names) or 'no run'} of {where}; give one whole id"
+        raise JournalError(message)
+    return names[-1]
+
+
+def store_of(given: Any, fsync: Fsync) -> Store:
+    """A session's ``journal=``: None, a path, or a function that makes a Journal.
+
+    Raises:
+        OperationError: it is something else.
+    """
+    if given is None:
+        return MemoryStore()
+    if isinstance(given, str | os.PathLike):
+        return FileStore(given, fsync)
+    if callable(given):
+        return MemoryStore(given)
+    message = f"journal is {given!r}; give a path, None for memory, or a function that makes a Journal"
+    raise OperationError(message)
