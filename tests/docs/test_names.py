@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import Budget, RefusalReason, VerdictValue
 from tests.docs.pages import ROOT, Page, pages
 
 SPAN = re.compile(r"`([^`\n]+)`")
@@ -87,3 +88,19 @@ def test_places_in_the_code_exist(page: Page):
 def test_wrong_places_are_found(span: str, wrong: bool):
     """A green test is not a blind one."""
     assert (fault(span) is not None) is wrong
+
+
+def words_of(name: str) -> set[str]:
+    """Every code span of a page under docs."""
+    return set(SPAN.findall((ROOT / "docs" / name).read_text(encoding="utf-8")))
+
+
+def test_every_refusal_is_explained():
+    """The page about growth says of each reason what is wrong and what to do."""
+    assert {reason.value for reason in RefusalReason} <= words_of("growth.md")
+
+
+def test_every_budget_and_verdict_is_explained():
+    """The page about limits names every budget, the page about gates every verdict."""
+    assert set(Budget.__struct_fields__) <= words_of("limits.md")
+    assert {verdict.value for verdict in VerdictValue} <= words_of("gates.md")
