@@ -57,6 +57,14 @@ class Envelope:
         """Number, kind and node."""
         return f"<{self.kind} {self.seq} {self.node or self.run}>"
 
+    def __eq__(self, other: object) -> bool:
+        """Equal in every field: the same fact, however it was read."""
+        return isinstance(other, Envelope) and self.mapping() == other.mapping()
+
+    def __hash__(self) -> int:
+        """By run, number and kind."""
+        return hash((self.run, self.seq, self.kind))
+
     def mapping(self) -> dict[str, Any]:
         """The envelope as JSON data."""
         return {name: getattr(self, name) for name in FIELDS}
