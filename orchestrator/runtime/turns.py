@@ -158,6 +158,8 @@ class RoleTurn:
             receipt = engine.emit(self._state, self.attempt, emission)
             if kernel.acknowledged < kernel.submitted:
                 await kernel.durable(kernel.submitted)
+            elif engine.published >= engine.workers.busy_until:
+                await engine.workers.breathe()
         except Halted:
             # the run has halted: there is no receipt, and this body is being cancelled
             await sleep_forever()

@@ -42,7 +42,7 @@ class WorkerLost(Exception):  # noqa: N818 (the error type that the node shows)
 class Workers:
     """The pool of one run."""
 
-    __slots__ = ("_busy_until", "_engine", "_group", "_idle", "_summoned", "active", "starts")
+    __slots__ = ("_engine", "_group", "_idle", "_summoned", "active", "busy_until", "starts")
 
     def __init__(self, engine: Engine) -> None:
         """``engine`` is the run that the pool works for."""
@@ -54,7 +54,8 @@ class Workers:
         self._summoned = False
         #: running attempts by node, with the turn and the scope that stops it
         self.active: dict[str, tuple[RoleTurn, CancelScope]] = {}
-        self._busy_until = _YIELD_EVERY
+        #: number of published facts after which the loop is due, whoever published them
+        self.busy_until = _YIELD_EVERY
 
     def enter(self, group: TaskGroup) -> None:
         """Work in ``group`` from now on."""
@@ -98,10 +99,14 @@ class Workers:
             again = self._attempt(node, attempt, scope)
             if again is not True and (again is False or not await again):
                 return False
-            if engine.published >= self._busy_until:
-                self._busy_until = engine.published + _YIELD_EVERY
-                await checkpoint()
+            if engine.published >= self.busy_until:
+                await self.breathe()
         return True
+
+    async def breathe(self) -> None:
+        """Let taps and whoever else is ready have the loop."""
+        self.busy_until = self._engine.published + _YIELD_EVERY
+        await checkpoint()
 
     async def _idled(self) -> None:
         """Wait to be summoned."""
