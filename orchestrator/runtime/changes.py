@@ -49,7 +49,7 @@ class Inject:
             "inject",
             self.node_id,
             self.reason,
-            _performing(self.what) if isinstance(self.what, str) and self.what in verbs else None,
+            operation=_performing(self.what) if isinstance(self.what, str) and self.what in verbs else None,
             assignee=self.what.name if isinstance(self.what, Role) else self.what,
             instruction=self.instruction,
             parameters=msgspec.Raw(raw),

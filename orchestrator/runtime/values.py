@@ -22,6 +22,7 @@ from orchestrator.errors import ExecutionError
 __all__ = [
     "DEPTH_LIMIT",
     "EMISSION_DEPTH",
+    "ITEM_LIMIT",
     "SIZE_LIMIT",
     "Found",
     "NotExactError",
@@ -36,6 +37,8 @@ DEPTH_LIMIT: Final = 100
 EMISSION_DEPTH: Final = 32
 #: Bytes of one value's JSON.
 SIZE_LIMIT: Final = 64 * 1024 * 1024
+#: Values inside one value. Lists that hold each other twice are small objects and no end of values.
+ITEM_LIMIT: Final = 1_000_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -120,10 +123,11 @@ def _model_data(model: BaseModel, path: str) -> Any:
 class _Walk:
     """One walk over a value."""
 
-    __slots__ = ("found",)
+    __slots__ = ("found", "left")
 
     def __init__(self, found: list[Found]) -> None:
         self.found = found
+        self.left = ITEM_LIMIT
 
     def walk(self, value: Any, path: str, depth: int) -> Any:
         kind = type(value)
@@ -142,10 +146,12 @@ class _Walk:
         if kind is dict:
             return self._mapping(value, path, depth)
         if kind is list or kind is tuple:
+            self._count(len(value), path)
             return [self.walk(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
         return self._instance(value, path, depth)
 
     def _mapping(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
+        self._count(len(value), path)
         out = {}
         for key, item in value.items():
             if type(key) is not str:
@@ -153,6 +159,11 @@ class _Walk:
             # most items are plain: no call, and no path is made for them
             out[key] = item if type(item) in _SCALARS else self.walk(item, f"{path}.{key}", depth + 1)
         return out
+
+    def _count(self, items: int, path: str) -> None:
+        self.left -= items
+        if self.left < 0:
+            raise NotExactError(_short(path), f"is where the value holds more than {ITEM_LIMIT:,} values")
 
     def _instance(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, Emission):
