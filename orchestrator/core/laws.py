@@ -16,7 +16,7 @@ from orchestrator.core.dispatch import SLOT, over_budget
 from orchestrator.core.fact_laws import check_facts
 from orchestrator.core.facts import Fact
 from orchestrator.core.order import cycle_in
-from orchestrator.core.resources import capacity, missing
+from orchestrator.core.resources import capacity, missing, resources_of
 from orchestrator.core.settling import BRANCH_PREFIX
 from orchestrator.core.spec import NAME_LIMIT, UNLIMITED, Retry
 from orchestrator.core.state import NodeState, RunState
@@ -190,7 +190,10 @@ def _starting(state: RunState) -> Breaches:
     full = {resource for resource, count in state.used.items() if count >= capacity(state, resource)}
     if state.slots >= limit:
         full.add(SLOT)
-    heard = {name for resource in full for name in state.parked.get(resource, ())}
+    # who waits for a slot only will take what it needs with it, and passes its call on if it does not
+    called = [state.nodes[name] for name in state.parked.get(SLOT, ()) if name in state.ready]
+    spoken_for = {resource for node in called for resource in resources_of(state, node)}
+    heard = {name for resource in full | spoken_for for name in state.parked.get(resource, ())}
     for name in state.ready:
         if SLOT not in full and missing(state, state.nodes[name]) is None:
             yield f"{name} is ready, {limit - state.slots} slots are free and nothing holds it"

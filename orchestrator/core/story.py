@@ -95,7 +95,7 @@ def _added(fact: f.NodeAdded, node: str) -> str | None:
         return f"NodeAdded by {fact.parent or 'somebody outside'}, depth {fact.depth}:{edges or ' a root'}"
     if fact.parent == node:
         return f"NodeAdded: its child {fact.operation.name}" + (" takes its place" if fact.splice else "")
-    return f"NodeAdded: {fact.operation.name}:{edges}" if edges else None
+    return f"NodeAdded of {fact.operation.name}: it{edges}" if edges else None
 
 
 def _ready(fact: f.NodeReady, node: str) -> str | None:
