@@ -16,7 +16,7 @@ from orchestrator.core.dispatch import SLOT, over_budget
 from orchestrator.core.fact_laws import check_facts
 from orchestrator.core.facts import Fact
 from orchestrator.core.order import cycle_in
-from orchestrator.core.resources import capacity, missing, resources_of
+from orchestrator.core.resources import missing, resources_of
 from orchestrator.core.settling import BRANCH_PREFIX
 from orchestrator.core.spec import NAME_LIMIT, UNLIMITED, Retry
 from orchestrator.core.state import NodeState, RunState
@@ -164,6 +164,11 @@ def _mirrored(state: RunState) -> Breaches:
 # --- the run: caps, starting, stopping -----------------------------------------------------------
 
 
+def _capacity(state: RunState, resource: str) -> int:
+    """Of a resource that nothing declares there is none."""
+    return 1 if resource.startswith(BRANCH_PREFIX) else state.plan.limits.get(resource, 0)
+
+
 def _caps(state: RunState) -> Breaches:
     """Caps hold at every prefix (law 4)."""
     budget = state.budget
@@ -176,8 +181,8 @@ def _caps(state: RunState) -> Breaches:
         if count > cap:
             yield f"cap: {count} {what}, at most {cap}"
     for resource, count in state.used.items():
-        if not 0 <= count <= capacity(state, resource):
-            yield f"cap: {count} of {resource} taken, there are {capacity(state, resource)}"
+        if not 0 <= count <= _capacity(state, resource):
+            yield f"cap: {count} of {resource} taken, there are {_capacity(state, resource)}"
 
 
 def _starting(state: RunState) -> Breaches:
@@ -187,7 +192,7 @@ def _starting(state: RunState) -> Breaches:
     if state.ended or state.suspended:
         return
     limit = UNLIMITED if state.budget.concurrency is None else state.budget.concurrency
-    full = {resource for resource, count in state.used.items() if count >= capacity(state, resource)}
+    full = {resource for resource, count in state.used.items() if count >= _capacity(state, resource)}
     if state.slots >= limit:
         full.add(SLOT)
     # who waits for a slot only will take what it needs with it, and passes its call on if it does not
