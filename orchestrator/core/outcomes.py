@@ -121,7 +121,7 @@ def _record_usage(decision: Decision, command: Finish) -> None:
 
 
 def complete(decision: Decision, node: NodeState, command: Finish) -> None:
-    """(running, completed)."""
+    """(running, completed): the attempt gave its value; a gate is judged in the same decision."""
     if command.writes:
         for write in command.writes:
             decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))
@@ -180,7 +180,7 @@ def back_off(decision: Decision, node: NodeState, command: Finish) -> None:
 
 
 def hand_up(decision: Decision, node: NodeState, command: Finish) -> None:
-    """(running, escalated)."""
+    """(running, escalated): a child, one tier higher, takes the node's place in the graph."""
     if command.proposals:
         carry_out(decision, node, [one for one in command.proposals if one.emission is None])
     if node.refusals:
@@ -203,7 +203,7 @@ def decline(decision: Decision, node: NodeState, command: Finish) -> None:
 
 
 def stop(decision: Decision, node: NodeState, why: Why) -> None:
-    """(running, stopping): the reason carries what the node will settle as."""
+    """(running, stopping): the attempt is told to stop; the fact says what the node will settle as."""
     settles, reason = why if isinstance(why, tuple) else (Status.CANCELLED, str(why or ""))
     decision.fact(NodeStopping(node.op.name, node.attempt, settles, reason))
 
@@ -225,7 +225,7 @@ def _settle_stopped(decision: Decision, node: NodeState) -> None:
 
 
 def cancel(decision: Decision, node: NodeState, why: Why) -> None:
-    """(anything live, cancelled)."""
+    """(anything live, cancelled): a person, or a run that stops, wanted it; what ran has stopped."""
     if node.refusals:
         total_refusals(decision, node)
     freed = _freed(decision.state, node)
@@ -248,7 +248,7 @@ def give_back(decision: Decision, node: NodeState, _why: Why) -> None:
 
 
 def fail_waiting(decision: Decision, node: NodeState, why: Why) -> None:
-    """(waiting | ready | backing_off | asking, failed): it never started, or its deadline passed."""
+    """(waiting | ready | backing_off, failed): a condition or its context is at fault, or it is too late."""
     if isinstance(why, NodeFailed):
         settle_failed(decision, node, why.error)
     else:
@@ -259,7 +259,7 @@ def fail_waiting(decision: Decision, node: NodeState, why: Why) -> None:
 
 
 def become(decision: Decision, node: NodeState, fact: Fact) -> None:
-    """(waiting, ready | skipped | vetoed): the judgement is the fact."""
+    """(waiting, ready | skipped | vetoed): all above it let go and it was judged, or somebody vetoed it."""
     freed = () if node.status is Status.WAITING else _freed(decision.state, node)
     decision.fact(fact)
     if node.status is Status.READY:
@@ -269,7 +269,7 @@ def become(decision: Decision, node: NodeState, fact: Fact) -> None:
 
 
 def ready_again(decision: Decision, node: NodeState, _why: Why) -> None:
-    """(backing_off | asking, ready)."""
+    """(backing_off | asking, ready): the delay is over, or every question has its answer."""
     decision.fact(NodeReady(node.op.name))
     decision.recommend(node, Status.RUNNING)
 
