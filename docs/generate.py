@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 
 from orchestrator.core.facts import FACTS, Fact
+from orchestrator.core.status import ENDED, SUSPENDED, TERMINAL, RunReason, Status
+from orchestrator.core.table import TRANSITIONS
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,7 +45,7 @@ and to streams of events. All of them carry the same envelope:
 """
 
 
-def first_sentences(cls: type) -> str:
+def first_sentences(cls: type | Callable[..., object]) -> str:
     """The first paragraph of a docstring, as one line of a table."""
     paragraph = (cls.__doc__ or "").strip().partition("\n\n")[0]
     return re.sub(r"\s+", " ", paragraph).replace("``", "`").replace("|", r"\|")
@@ -69,7 +71,86 @@ def events() -> str:
     return "\n".join(parts) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"events.md": events}
+STATES = """\
+# States
+
+<!-- Made by docs/generate.py from the table of transitions in orchestrator/core/table.py. Do not edit. -->
+
+A node stands in exactly one status. These are all of them, and below are all ways from one to another: what
+is not in the table does not happen. Every way is taken by one decision, and every decision is on record.
+"""
+
+#: in words, before any code
+STATUSES = {
+    Status.WAITING: "Some predecessor has not let go of it yet",
+    Status.READY: "It may run, and waits for the end of a pause, a slot, or a limit or branch that it needs",
+    Status.RUNNING: "An attempt of it is running; it holds a slot",
+    Status.STOPPING: "Its attempt was told to stop and has not stopped yet; it still holds its slot",
+    Status.ASKING: "It waits for the answer to a question; it holds no slot, no clock runs",
+    Status.BACKING_OFF: "An attempt failed; the next one follows after a delay",
+    Status.COMPLETED: "It has its value",
+    Status.FAILED: "Its last attempt failed, or it could not start",
+    Status.SKIPPED: "It is not needed: no edge carries it, a condition was false, or it says so itself",
+    Status.VETOED: "It is not allowed: a gate above it rejected",
+    Status.CANCELLED: "It was stopped from outside",
+    Status.ESCALATED: "It gave its work up to a child one tier higher",
+}
+
+REASONS = {
+    RunReason.COMPLETED: "Nothing failed unhandled and no gate rejected",
+    RunReason.FAILED: "A failure that no edge accepted or that stops the run, or two writes that clash",
+    RunReason.GATE_REJECTED: "A gate rejected; what depends on it was vetoed, the rest ran",
+    RunReason.REFUSALS_EXHAUSTED: "A gate refused until no round was left",
+    RunReason.CANCELLED: "Somebody cancelled the run",
+    RunReason.GATE_UNDECIDED: "A gate gave no readable verdict; everything else ran",
+    RunReason.AWAITING_ANSWER: "A question has no answer; everything else ran",
+    RunReason.BUDGET_EXHAUSTED: "Tokens or cost are used up; what ran has finished",
+    RunReason.DEADLINE: "The wall clock budget is used up; attempts were stopped",
+    RunReason.QUOTA: "A provider takes no more calls for now",
+    RunReason.DRAINED: "Somebody asked it to finish what runs and start nothing",
+    RunReason.INTERRUPTED: "Its process was told to stop",
+    RunReason.STUCK: "Nothing can go on, and no reason above says why: the waiters are listed",
+    RunReason.NEEDS_RECOVERY: "The journal failed, or a decision did: what is on disk has to be read again",
+}
+
+
+def rule(function: Callable[..., object]) -> str:
+    """What a rule of the table does, without the pair of statuses that its docstring begins with."""
+    text = re.sub(r"^\([^)]*\): ", "", first_sentences(function)).rstrip(".")
+    return text[:1].upper() + text[1:]
+
+
+def diagram() -> str:
+    """The ways between statuses as a picture; cancelling is left out of it, for it leads from everywhere."""
+    lines = ["```mermaid", "stateDiagram-v2", "    direction LR", "    [*] --> waiting"]
+    for before, after in TRANSITIONS:
+        if after is not Status.CANCELLED:
+            lines.append(f"    {before.value} --> {after.value}")
+    lines += [f"    {status.value} --> [*]" for status in Status if status in TERMINAL]
+    return "\n".join([*lines, "```"])
+
+
+def states() -> str:
+    """The page of statuses, transitions and reasons."""
+    kinds = {status: "settled" if status in TERMINAL else "live" for status in Status}
+    stops = {reason: "ended" if reason in ENDED else "suspended" for reason in (*ENDED, *SUSPENDED)}
+    parts = [
+        STATES,
+        "| status | | meaning |\n|---|---|---|",
+        *(f"| `{status.value}` | {kinds[status]} | {STATUSES[status]} |" for status in Status),
+        f"\n## From one to another\n\nAnything live can also be cancelled.\n\n{diagram()}\n",
+        "| from | to | when |\n|---|---|---|",
+        *(f"| `{a.value}` | `{b.value}` | {rule(function)} |" for (a, b), function in TRANSITIONS.items()),
+        "\nA `retry` opens a settled node again: it waits, and its next generation begins.",
+        "\n## Why a run stops\n",
+        "Ended: every node has settled. Suspended: it can go on. Of several, the hardest is told.\n",
+        "| reason | | meaning |\n|---|---|---|",
+        *(f"| `{reason.value}` | {stops[reason]} | {REASONS[reason]} |" for reason in RunReason),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"events.md": events, "states.md": states}
 
 
 def main() -> None:
