@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Branch", "Message"]
+__all__ = ["DEFAULT_BRANCH", "Branch", "Message"]
+
+#: The branch that a session always has.
+DEFAULT_BRANCH = "default"
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,13 +93,23 @@ def _suspended(state: RunState) -> str | None:
         return state.draining
     if over_budget(state) is not None and state.ready:
         return RunReason.BUDGET_EXHAUSTED
-    if state.paused or (state.asking and state.waits_for_answers):
+    if state.paused or (state.asking and (state.waits_for_answers or _expires(state))):
         return None
     if state.asking:
         return RunReason.AWAITING_ANSWER
     if state.undecided:
         return RunReason.GATE_UNDECIDED
     return RunReason.STUCK
+
+
+def _expires(state: RunState) -> bool:
+    """True if time alone will answer an open question."""
+    return any(
+        question.answer is None and question.expires_at
+        for node in state.nodes.values()
+        if node.status is Status.ASKING
+        for question in (node.questions or {}).values()
+    )
 
 
 def _waits_for(state: RunState, node: NodeState) -> str:

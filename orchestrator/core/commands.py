@@ -100,6 +100,8 @@ class Proposal(_Part, frozen=True):
     key: str | None = None
     write: WriteIn | None = None
     emission: int | None = None
+    #: wall clock of a steer, for display
+    time: str = ""
 
 
 class Known(_Part, frozen=True):

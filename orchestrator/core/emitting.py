@@ -41,7 +41,7 @@ def grants_of(state: RunState, node: NodeState) -> tuple[str, ...]:
     else:
         declared = ("Verdict",) if operation.gate is not None else ()
     if state.budget.spawns == 0:
-        declared = tuple(kind for kind in declared if kind != "SpawnRequest")
+        declared = tuple(kind for kind in declared if kind not in _GROWING)
     return declared if _ALWAYS in declared else (*declared, _ALWAYS)
 
 

@@ -43,7 +43,8 @@ def _carry_out(decision: Decision, node: NodeState | None, proposal: Proposal) -
         return Refused("unknown_node", f"{proposal.node!r} is no node of this run")
     if proposal.kind == "steer":
         number = len(decision.state.steers) + 1
-        decision.fact(SteerReceived(number, proposal.reason, "", None if target is None else target.name))
+        name = None if target is None else target.name
+        decision.fact(SteerReceived(number, proposal.reason, proposal.time, name))
         return Accepted()
     # one that backs off or was given back is ready again, and has started all the same
     if target is None or target.attempt or target.status not in (Status.WAITING, Status.READY):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, MutableMapping
 
-from orchestrator.agents import Branch
+from orchestrator.agents import DEFAULT_BRANCH, Branch
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.errors import ExecutionError
 
-__all__ = ["DEFAULT_BRANCH", "Branches", "takes_branch"]
+__all__ = ["Branches", "takes_branch"]
 
-DEFAULT_BRANCH = "default"
 _log = logging.getLogger("callboard.branches")
 
 
@@ -53,15 +52,24 @@ class Branches:
                 raise ExecutionError(message)
             return branch, None, False
         source = self._source(state, node)
+        name = self._free(operation.name)
         if source is None:
-            made = Branch(operation.name, operation.role)
+            made = Branch(name, operation.role)
         else:
-            made = source.clone(operation.name)
+            made = source.clone(name)
             made.role = operation.role
         self._own[operation.name] = made
-        self._owned[operation.name] = made
+        self._owned[name] = made
         self._announce(made)
         return made, None if source is None else source.name, True
+
+    def _free(self, name: str) -> str:
+        """A name that no branch of the session has: another run may have had a node of this name."""
+        number, free = 2, name
+        while free in self._owned:
+            free = f"{name}_{number}"
+            number += 1
+        return free
 
     def adopt(self, node: str, branch: str, role: str | None) -> None:
         """A branch that an earlier process made for a node; a run that goes on continues it."""

@@ -12,6 +12,7 @@ from orchestrator.agents import CONVERSATIONAL
 from orchestrator.core.commands import Proposal, WriteIn
 from orchestrator.core.spec import Operation
 from orchestrator.errors import OperationError
+from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.values import settle
 from orchestrator.runtime.writes import leaves_of
 from roles import Role
@@ -107,12 +108,15 @@ def proposals_from(
     if given is None:
         return ()
     changes = given if isinstance(given, list | tuple) else [given]
-    made = [_proposal(change, values, who, verbs) for change in changes]
-    for one in made:
-        msgspec.json.encode(one)  # what no record can hold is the handler's fault, here
+    made = [_sound(_proposal(change, values, who, verbs)) for change in changes]
     if emission is not None:
         made = [msgspec.structs.replace(one, emission=emission) for one in made]
     return tuple(made)
+
+
+def _sound(proposal: Proposal) -> Proposal:
+    """As a record gives it back: what none can hold is the fault of who proposes it, here."""
+    return msgspec.json.decode(msgspec.json.encode(proposal), type=Proposal)
 
 
 def _proposal(change: object, values: list[bytes], who: str, verbs: Collection[str]) -> Proposal:
@@ -121,7 +125,7 @@ def _proposal(change: object, values: list[bytes], who: str, verbs: Collection[s
     if isinstance(change, Veto):
         return Proposal("veto", change.node, change.reason)
     if isinstance(change, Steer):
-        return Proposal("steer", change.node, change.text)
+        return Proposal("steer", change.node, change.text, time=utc_now())
     if isinstance(change, Write):
         raw, _, plain = settle(change.value, change.key)
         values.append(raw)

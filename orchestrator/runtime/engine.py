@@ -29,12 +29,14 @@ from orchestrator.core.control import EXPIRED
 from orchestrator.core.spec import Definition
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, RunReason, Status
+from orchestrator.journal.runlog import RunLog
 from orchestrator.runtime.bodies import Bodies
 from orchestrator.runtime.branching import takes_branch
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.effects import Effects
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.kernel import Halted, Kernel
+from orchestrator.runtime.listening import listen
 from orchestrator.runtime.outcomes import incoming, judge_known
 from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.recovery import Recovery
@@ -112,6 +114,8 @@ class Engine:
                     # a driver that is cancelled already starts no body, on either backend
                     await checkpoint_if_cancelled()
                     self.workers.enter(group)
+                    if isinstance(self.kernel.journal, RunLog):
+                        group.start_soon(listen, self, self.kernel.journal, name="callboard requests")
                     await self.finished.wait()
                 except get_cancelled_exc_class():
                     self.abort("the task that drives the run was cancelled")
@@ -141,8 +145,8 @@ class Engine:
             definition=self.definition,
         )
         self.tell(start, prepared.values)
-        for text in prepared.steers:
-            self.tell(Steer(text, utc_now()))
+        for text, time in prepared.steers:
+            self.tell(Steer(text, time or utc_now()))
         limit = prepared.plan.budget.wall_clock
         if limit is not None and not self.closed:
             self.set_timer(limit, "wall_clock", None, 0)

@@ -6,12 +6,13 @@ import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from emissions import Verdict
-from orchestrator.agents import CONVERSATIONAL, VERBS, Branch
+from orchestrator.agents import CONVERSATIONAL, DEFAULT_BRANCH, VERBS, Branch
 from orchestrator.core.commands import Known
 from orchestrator.core.context import REDUCERS, Reducer
 from orchestrator.core.facts import Failure
@@ -53,7 +54,7 @@ class Prepared:
         plan: what the core gets. bodies: role name -> body. verbs: verb -> body.
         predicates: condition objects by index. returns: node -> type. reducers: functions by name.
         known: outcomes that are given. values: the JSON that ``known`` refers to.
-        steers: notes that came in the first context.
+        steers: notes that came in the first context, as (text, time).
     """
 
     plan: Plan
@@ -64,7 +65,7 @@ class Prepared:
     reducers: Mapping[str, Reducer] = field(default_factory=dict)
     known: tuple[Known, ...] = ()
     values: tuple[bytes, ...] = ()
-    steers: tuple[str, ...] = ()
+    steers: tuple[tuple[str, str], ...] = ()
 
 
 def resolved_concurrency(limit: int | None) -> int:
@@ -112,6 +113,7 @@ def prepare(
     planned = tuple(
         _operation(operation, names, verbs, branches, graph) for operation in graph.operations.values()
     )
+    planned = _with_default_branch(planned, graph)
     named, custom = _reducers(reducers)
     first, steers = _first_context(context)
     budget = msgspec.structs.replace(budget, concurrency=resolved_concurrency(budget.concurrency))
@@ -126,6 +128,7 @@ def prepare(
         args=msgspec.Raw(encode(settle(dict(args), "args")[2], "args")),
         context=msgspec.Raw(encode(settle(first, "context")[2], "context")),
     )
+    _check_limits(plan, names)
     outcomes, values = _known(known, graph)
     return Prepared(
         plan, bodies, verbs, graph.predicates, dict(graph.returns), custom, outcomes, values, steers
@@ -203,6 +206,21 @@ def _operation(
     raise OperationError(message + _nearest(operation.verb, known))
 
 
+def _with_default_branch(planned: tuple[Operation, ...], graph: Graph) -> tuple[Operation, ...]:
+    """Roots without a role that speak continue the session's default branch (kernel.md 7)."""
+    below = {edge.target for edge in graph.edges}
+    return tuple(
+        msgspec.structs.replace(operation, branch=DEFAULT_BRANCH)
+        if operation.speaks
+        and operation.role is None
+        and operation.branch is None
+        and operation.inherit is None
+        and operation.name not in below
+        else operation
+        for operation in planned
+    )
+
+
 def _role(operation: Operation, roles: Mapping[str, Role]) -> Role:
     role = roles.get(operation.role or "")
     if role is None:
@@ -259,12 +277,22 @@ def _reducers(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Reduc
     return named, custom
 
 
-def _first_context(context: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _time_of(given: object) -> str:
+    """The seed's ``ts``: seconds since 1970 become UTC text, anything else stays as it reads."""
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        try:
+            return datetime.fromtimestamp(given, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        except (OverflowError, OSError, ValueError):
+            return str(given)
+    return "" if given is None else str(given)
+
+
+def _first_context(context: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
     """The first context; the seed's ``operator_messages`` in it are steers and stay out of sight."""
     first = dict(context)
     messages = first.pop("operator_messages", ())
     return first, tuple(
-        str(entry["text"])
+        (str(entry["text"]), _time_of(entry.get("ts")))
         for entry in messages
         if isinstance(entry, Mapping) and "text" in entry and not entry.get("rendered_into_op")
     )
@@ -280,6 +308,30 @@ def _checked(budget: Budget, roles: Mapping[str, Role]) -> Budget:
             message = f"budget.assignees names {assignee!r}, which is no role" + _nearest(assignee, roles)
             raise OperationError(message)
     return budget
+
+
+_LIMIT_KINDS = ("role", "model", "name")
+
+
+def _check_limits(plan: Plan, roles: Mapping[str, Role]) -> None:
+    """Every limit names a resource that exists and lets at least one node through."""
+    for resource, count in plan.limits.items():
+        kind, _, name = resource.partition(":")
+        if kind not in _LIMIT_KINDS or not name:
+            message = f"limit {resource!r} is not role:NAME, model:NAME or name:NAME"
+            raise OperationError(message)
+        if type(count) is not int or count < 1:
+            message = f"limit {resource!r} is {count!r}; give a number of at least 1"
+            raise OperationError(message)
+        if kind == "role" and name not in roles:
+            message = f"limit {resource!r}: no role is called {name!r}" + _nearest(name, roles)
+            raise OperationError(message)
+    named = [resource.partition(":")[2] for resource in plan.limits if resource.startswith("name:")]
+    for operation in plan.operations:
+        for name in operation.uses:
+            if name not in named:
+                message = f"{operation.name} uses {name!r}, which no limit is called" + _nearest(name, named)
+                raise OperationError(message)
 
 
 def _known(known: Mapping[str, Any], graph: Graph) -> tuple[tuple[Known, ...], tuple[bytes, ...]]:

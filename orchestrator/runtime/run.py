@@ -170,7 +170,7 @@ class Run:
         return self._ask(Answer(node, open_key, 0, by, because), (settle(value, "answer")[0],))
 
     def _open_question(self, node: str) -> str | None:
-        state = self._engine.state.resolve(node)
+        state = self._engine.state.resolve(node) if isinstance(node, str) else None
         questions = {} if state is None else state.questions or {}
         unanswered = [question.key for question in questions.values() if question.answer is None]
         return unanswered[0] if len(unanswered) == 1 else None
@@ -194,7 +194,8 @@ class Run:
         """Add a node to the run, from any thread.
 
         Args:
-            what: a role, a role's name, or a verb of the session. node_id: its name; derived if omitted.
+            what: a role that the run knows, its name, or a verb of the session.
+            node_id: its name; derived if omitted.
             instruction, parameters: what it is to do. after: nodes that it waits for.
             before: waiting nodes that are to wait for it. independent: kept for symmetry with SpawnRequest.
             key: the same key again is the same node.
@@ -211,9 +212,9 @@ class Run:
 
     def _ask(self, command: Any, values: Sequence[bytes] = ()) -> Receipt:
         try:
-            msgspec.json.encode(command)
+            # as a record gives it back: what none can hold would halt the run when it is decided or written
+            command = msgspec.json.decode(msgspec.json.encode(command), type=type(command))
         except (TypeError, ValueError) as error:
-            # what no record can hold would halt the run when it is written
             return Refused("invalid", said(error, 500))
         return self._call(self._engine.ask, command, values)
 

@@ -17,14 +17,14 @@ from anyio import CancelScope, Event
 from anyio.abc import TaskGroup
 
 from emissions import Emission
-from orchestrator.agents import Branch
+from orchestrator.agents import DEFAULT_BRANCH, Branch
 from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.core.spec import Budget
 from orchestrator.errors import ExecutionError, OperationError, RunOwnedError
 from orchestrator.journal import Journal
 from orchestrator.journal.files import Fsync
 from orchestrator.runtime import taps
-from orchestrator.runtime.branching import DEFAULT_BRANCH, Branches
+from orchestrator.runtime.branching import Branches
 from orchestrator.runtime.bus import Bus
 from orchestrator.runtime.definitions import definition_of
 from orchestrator.runtime.engine import Engine

@@ -104,6 +104,8 @@ def opens_text_blindly(call: ast.Call) -> bool:
     owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
     if name not in OPENERS or (name == "open" and owner in BINARY_MODULES):
         return False
+    if owner[:1].isupper() and owner != "Path":
+        return False  # a class of ours that opens something else
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
     if "encoding" in keywords or None in keywords:
         return False
