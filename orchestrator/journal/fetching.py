@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -13,7 +13,7 @@ from orchestrator.errors import CorruptJournalError
 from orchestrator.journal.connecting import faults
 from orchestrator.journal.rows import FIRST_LINK, Row, link, unpack
 
-__all__ = ["COLUMNS", "Fetcher", "Tail", "blob_of", "row_of"]
+__all__ = ["COLUMNS", "Fetcher", "Tail", "blob_of", "fault_of", "selected"]
 
 #: The columns of a Row, payload as bytes.
 COLUMNS: Final = (
@@ -33,15 +33,17 @@ class Tail(NamedTuple):
     hash: bytes
 
 
+def selected(
+    connection: apsw.Connection, query: str, values: tuple[object, ...] = ()
+) -> list[tuple[Any, ...]]:
+    """All rows of a query. Any: a column holds what the layout says."""
+    return connection.execute(query, values).fetchall()
+
+
 def blob_of(connection: apsw.Connection, name: bytes) -> bytes | None:
     """What the blob table holds under a hash."""
     data = connection.execute("SELECT data FROM blobs WHERE hash = ?", (name,)).get
     return bytes(data) if data is not None else None
-
-
-def row_of(values: tuple[object, ...]) -> Row:
-    """A Row of the columns that were selected."""
-    return Row._make(values)
 
 
 class Fetcher:
@@ -87,10 +89,10 @@ class Fetcher:
         """
         previous = self._previous
         if previous.seq != after:
-            previous = self._before(after)
+            previous = self.end_at(after)
         with faults(self._path):
             for values in self._connection.execute(_ROWS, (self._run, after, upto)):
-                row = row_of(values)
+                row = Row._make(values)
                 if fault := fault_of(previous, row):
                     raise CorruptJournalError(f"{self._path}: run {self._run}, {fault}")
                 previous = Tail(row.seq, row.last, row.hash)
@@ -99,7 +101,12 @@ class Fetcher:
             raise CorruptJournalError(f"{self._path}: run {self._run}: record {previous.seq + 1} is missing")
         self._previous = previous
 
-    def _before(self, seq: int) -> Tail:
+    def end_at(self, seq: int) -> Tail:
+        """The end of the log as it was when it had ``seq`` records.
+
+        Raises:
+            CorruptJournalError: there is no such record.
+        """
         if seq == 0:
             return Tail(0, 0, FIRST_LINK)
         with faults(self._path):

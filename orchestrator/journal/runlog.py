@@ -23,18 +23,18 @@ from orchestrator.journal.rows import Row, pack
 from orchestrator.journal.seam import Done
 from orchestrator.journal.writing import Post, Writer
 
-__all__ = ["Owned", "RunLog"]
+__all__ = ["BLOB", "INSERT", "STOP", "Owned", "RunLog", "stop_of"]
 
 _GUARD: Final = (
     "SELECT epoch, (SELECT coalesce(max(row), 0) FROM records), "
     "(SELECT coalesce(max(value), 0) FROM meta WHERE key = 'rows') FROM runs WHERE run = ?"
 )
-_INSERT: Final = (
+INSERT: Final = (
     "INSERT INTO records (row, run, seq, first, last, epoch, command, node, cause, request, wall, payload, "
     "blobs, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(? AS TEXT), ?, ?)"
 )
-_BLOB: Final = "INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING"
-_STOP: Final = "UPDATE runs SET stopped = ?, reason = ? WHERE run = ?"
+BLOB: Final = "INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING"
+STOP: Final = "UPDATE runs SET stopped = ?, reason = ? WHERE run = ?"
 #: Facts after which a run that had stopped goes on.
 _GOING: Final = frozenset(
     {"NodeReady", "NodeReopened", "NodeStarted", "RunResumed", "RunStarted", "RunUnpaused"}
@@ -170,7 +170,7 @@ class RunLog:
         self._reader()
         assert self._reading is not None
         with faults(self._path):
-            version = self._reading.data_version()
+            version = self._reading.pragma("data_version")
             if version != self._version:
                 self._pending = controls_after(self._reading, self.run, after)
                 self._version = version
@@ -199,8 +199,9 @@ class RunLog:
             return error
         first, last = (batch[0].seq, batch[-1].seq) if batch else (0, 0)
         halted = NeedsRecoveryError(
-            f"run {self.run}: records {first} to {last} are not acknowledged ({type(error).__name__}: {error}); "
-            f"what is on disk shows when it is opened again: callboard resume {self.run}"
+            f"run {self.run}: records {first} to {last} are not acknowledged "
+            f"({type(error).__name__}: {error}); what is on disk shows when it is opened again: "
+            f"callboard resume {self.run}"
         )
         halted.__cause__ = error
         return halted
@@ -216,7 +217,7 @@ class RunLog:
             tail = Tail(row.seq, row.last, row.hash)
             rows.append(row)
             blobs.update(put)
-        stop = _stop_of(batch, going=self._stopped)
+        stop = stop_of(batch, going=self._stopped)
         self._commit(rows, blobs, stop)
         self._tail = tail
         self._count = tail.seq
@@ -240,18 +241,18 @@ class RunLog:
             )
         at = max(found[1], found[2])
         if blobs:
-            self._connection.executemany(_BLOB, ((bytes.fromhex(name), data) for name, data in blobs.items()))
+            self._connection.executemany(BLOB, ((bytes.fromhex(name), data) for name, data in blobs.items()))
         placed = []
         for row in rows:
             at += max(row.last - row.first + 1, 1)
             placed.append((at, *row))
-        self._connection.executemany(_INSERT, placed)
+        self._connection.executemany(INSERT, placed)
         if stop is not None:
-            execute(_STOP, (*stop, self.run))
+            execute(STOP, (*stop, self.run))
         execute("COMMIT")
 
 
-def _stop_of(batch: Sequence[Record], *, going: bool) -> tuple[str | None, str | None] | None:
+def stop_of(batch: Sequence[Record], *, going: bool) -> tuple[str | None, str | None] | None:
     """What a batch makes of the mark that a run has stopped: (stopped, reason); None leaves it."""
     mark: tuple[str | None, str | None] | None = None
     for record in batch:
