@@ -42,7 +42,8 @@ def definition_of(
     """
     if not durable:
         return Definition(source=source, outputs=dict(outputs))
-    functions = {f"role:{name}": reference(body.fn) for name, body in prepared.bodies.items()}
+    # a document's roles are found again by their names: they may be made in any way
+    functions = {f"role:{name}": reference(body.fn, by_name=source) for name, body in prepared.bodies.items()}
     functions |= {f"verb:{name}": reference(body.fn) for name, body in prepared.verbs.items()}
     functions |= {f"reducer:{name}": reference(fn) for name, fn in prepared.reducers.items()}
     functions |= {f"returns:{name}": reference(kind) for name, kind in prepared.returns.items()}
@@ -55,15 +56,18 @@ def definition_of(
     return Definition(source=source, digest=digest, functions=functions, fields=fields, outputs=dict(outputs))
 
 
-def reference(target: Any) -> str:
+def reference(target: Any, *, by_name: str = "") -> str:
     """``path::qualified.name::hash`` of a function, a role's function or a class.
+
+    Args:
+        by_name: the document in which it is found by another name; then it may be made anywhere.
 
     Raises:
         OperationError: it is a lambda or was made inside a function.
     """
     plain = inspect.unwrap(target)
-    name = getattr(plain, "__qualname__", "")
-    if not name or "<" in name:
+    name = getattr(plain, "__qualname__", "") or (type(plain).__qualname__ if by_name else "")
+    if not name or ("<" in name and not by_name):
         message = (
             f"{name or target!r} cannot be found again by another process; define it at the top level of a "
             f"file, or run with journal=None"

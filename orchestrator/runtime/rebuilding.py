@@ -95,7 +95,7 @@ def _role(
 
 def _same(name: str, text: str, role: Role) -> None:
     """Refuse a role whose function is another than the run began with."""
-    if text.rpartition("::")[2] != reference(role.fn).rpartition("::")[2]:
+    if text.rpartition("::")[2] != reference(role.fn, by_name=name).rpartition("::")[2]:
         message = (
             f"role {name} has changed since the run began; resume with --new-definition "
             f"(new_definition=True) to use the new code"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from orchestrator.core.commands import Resume
+import msgspec
+from msgspec import Raw
+
+from orchestrator.core.commands import Answer, ControlIn, Resume
 from orchestrator.core.state import RunState
 from orchestrator.core.status import Status
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.requests import Row, requests_from
+from orchestrator.runtime.values import encode
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Recovery", "outlook"]
 
 _SECOND = 1e9
+#: Requests that hold for the process that drives the run, not for the run.
+_OF_A_PROCESS = frozenset({"pause", "resume", "drain"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +32,14 @@ class Recovery:
 
     Attributes:
         epoch: which process drives it now. budget: named limits that are raised first.
+        answers: node -> answer to its open question, or verdict for an undecided gate.
         rows: requests that came while nobody drove it. reopen: nodes that run again (``*``: all that failed).
     """
 
     epoch: int
     budget: Mapping[str, float]
     rows: Sequence[Row] = ()
+    answers: Mapping[str, Any] = field(default_factory=dict)
     reopen: tuple[str, ...] = ()
 
     def go_on(self, engine: Engine) -> None:
@@ -43,7 +51,7 @@ class Recovery:
             utc_now(),
             self.epoch,
             dict(self.budget),
-            requests_from(rows, values),
+            (*_requests(rows, values), *_answers(state, self.answers, values)),
             self.reopen,
             engine.waits_for_answers,
         )
@@ -53,6 +61,28 @@ class Recovery:
         engine.tell(command, values)
         if not engine.closed:
             _set_timers(engine)
+
+
+def _requests(rows: Sequence[Row], values: list[bytes]) -> tuple[ControlIn, ...]:
+    """What came while nobody drove the run; what was said to the process that is gone means nothing now."""
+    return tuple(
+        ControlIn(row.id, fault=f"{row.kind}: the process that it was meant for is gone")
+        if row.kind in _OF_A_PROCESS
+        else requests_from((row,), values)[0]
+        for row in rows
+    )
+
+
+def _answers(state: RunState, answers: Mapping[str, Any], values: list[bytes]) -> tuple[ControlIn, ...]:
+    """The caller's own answers, as requests without a row."""
+    made = []
+    for name, value in answers.items():
+        node = state.resolve(name)
+        questions = {} if node is None else node.questions or {}
+        key = next((question.key for question in questions.values() if question.answer is None), None)
+        values.append(encode(value, f"the answer for {name}"))
+        made.append(ControlIn(0, Raw(msgspec.json.encode(Answer(name, key, len(values) - 1)))))
+    return tuple(made)
 
 
 def _set_timers(engine: Engine) -> None:

@@ -78,6 +78,8 @@ KINDS: Mapping[str, Callable[[Payload, list[bytes]], c.Command]] = {
     "budget": _raise,
 }
 
+_FAULTS = (KeyError, TypeError, ValueError, AttributeError, msgspec.MsgspecError, OrchestratorError)
+
 
 def requests_from(rows: Sequence[Row], values: list[bytes]) -> tuple[c.ControlIn, ...]:
     """Commands for the core, in the order of the rows; what cannot be read is refused there by name.
@@ -94,6 +96,9 @@ def _request(row: Row, values: list[bytes]) -> c.ControlIn:
         return c.ControlIn(row.id, fault=f"no request is called {row.kind!r}; there are {', '.join(KINDS)}")
     try:
         command = reader(msgspec.json.decode(row.payload), values)
-    except (KeyError, TypeError, ValueError, AttributeError, OrchestratorError) as error:
+        raw = msgspec.json.encode(command)
+        # what the core could not read again would halt the run: a node that is a number, an infinite limit
+        msgspec.json.decode(raw, type=type(command))
+    except _FAULTS as error:
         return c.ControlIn(row.id, fault=f"{row.kind}: {type(error).__name__}: {error}"[:500])
-    return c.ControlIn(row.id, msgspec.Raw(msgspec.json.encode(command)))
+    return c.ControlIn(row.id, msgspec.Raw(raw))
