@@ -124,6 +124,8 @@ def inject(decision: Decision, emitter: NodeState | None, proposal: Proposal) ->
         role = state.roles.get(operation.role)
     elif operation is None:
         role, asked, fault = _assignee(state, emitter, asked)
+        if asked is None and emitter is None:
+            fault = ("unknown_assignee", "an injection from outside names no role and no verb")
     name = proposal.node
     wrong = None if name is None else name_fault(name)
     if wrong is not None:

@@ -92,7 +92,7 @@ def _whole(
     emissions, proposals = _emissions(engine, node, turn, settled)
     top_level: str | None = None
     if operation.gate is not None:
-        plain, top_level = _gate_value(node, plain, settled.found)
+        plain, top_level = _gate_value(node, plain, _verdicts(emissions, values))
         values[0] = encode(plain, "result")
     writes = gather(turn.pending_writes, plain, operation.writes, values)
     outcome = _decoder(values[0])
@@ -232,12 +232,20 @@ def _only_escalation(value: object) -> bool:
 # --- gates, edges, on_settle -------------------------------------------------------------------
 
 
-def _gate_value(node: NodeState, plain: Any, found: list[Found]) -> tuple[Any, str | None]:
+def _verdicts(emissions: tuple[EmissionIn, ...], values: list[bytes]) -> list[str]:
+    """The verdicts among what a node gives at its end; a refused one decides nothing."""
+    return [
+        msgspec.json.decode(values[one.payload])["verdict"]
+        for one in emissions
+        if one.kind == Verdict.emission_kind and not one.reason and one.payload is not None
+    ]
+
+
+def _gate_value(node: NodeState, plain: Any, given: list[str]) -> tuple[Any, str | None]:
     """A gate's value carries ``gate_verdict`` where its verdict refuses (kernel.md 6)."""
     gate = node.op.gate
     top_level = plain.get(GATE_VERDICT) if isinstance(plain, dict) else None
-    verdicts = [*(node.verdicts or ())]
-    verdicts += [item.emission.verdict for item in found if type(item.emission) is Verdict]
+    verdicts = [*(node.verdicts or ()), *given]
     if gate is not None and verdicts and isinstance(plain, dict):
         if {gate_verdict(gate, verdict) for verdict in verdicts} == {REJECT}:
             plain = {**plain, GATE_VERDICT: REJECT}

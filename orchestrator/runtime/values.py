@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Final
 
 import msgspec
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from emissions import Emission
 from orchestrator.errors import ExecutionError
@@ -104,13 +104,24 @@ def dump(emission: Emission) -> bytes:
     """An emission's JSON: the fields that differ from their defaults, so that equal ones are equal bytes.
 
     Raises:
-        NotExactError: a free field (parameters, inputs, context) holds what JSON cannot.
+        NotExactError: a free field (parameters, inputs, context) holds what JSON cannot, or the instance was
+            made past its type's checks (``model_construct``): nobody could read it again.
     """
+    kind = emission.emission_kind
     try:
-        data = emission.__pydantic_serializer__.to_python(emission, mode="json", exclude_defaults=True)
+        data = emission.__pydantic_serializer__.to_python(
+            emission, mode="json", exclude_defaults=True, warnings=False
+        )
     except (ValueError, RecursionError) as error:
-        raise NotExactError(emission.emission_kind, f"has no JSON form: {error}") from None
-    return encode(_Walk([]).walk(data, emission.emission_kind, 0))
+        raise NotExactError(kind, f"has no JSON form: {error}") from None
+    encoded = encode(_Walk([]).walk(data, kind, 0))
+    try:
+        emission.__pydantic_validator__.validate_json(encoded)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in (kind, *first["loc"]))
+        raise NotExactError(place, f"is not what its type says: {first['msg']}") from None
+    return encoded
 
 
 def _model_data(model: BaseModel, path: str) -> Any:
