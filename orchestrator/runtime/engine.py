@@ -125,6 +125,7 @@ class Engine:
                         group.cancel_scope.cancel()
         finally:
             self._group = None
+            self.workers.leave()
             with CancelScope(shield=True):
                 await self._settle_rest()
             self.closed = True
@@ -305,6 +306,7 @@ class Engine:
     def _halt(self) -> None:
         """The journal failed or a decision did: nothing more starts, what runs is cancelled."""
         self.closed = True
+        self.workers.starts.clear()
         self.log.error("run %s halted: %s", self.run_id, self.kernel.fault)
         if self.finished is not None:
             self.finished.set()

@@ -63,6 +63,11 @@ class Workers:
         if self.starts:
             self.summon()
 
+    def leave(self) -> None:
+        """The group is closed: what a late answer of the journal still lets start, nobody starts."""
+        self._group = None
+        self.starts.clear()
+
     def summon(self) -> None:
         """See to it that some worker will look at the deque."""
         if self._summoned or self._group is None:
