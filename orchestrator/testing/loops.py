@@ -226,8 +226,19 @@ class SeededLoop(VirtualLoop):
         self._tasks: WeakKeyDictionary[asyncio.Task[Any], tuple[int, bool]] = WeakKeyDictionary()
         self._nap = 0
 
+    def _known(self, task: asyncio.Task[Any]) -> tuple[int, bool]:
+        """A task's age and whether it is lazy, drawn when it is first seen."""
+        if task not in self._tasks:
+            self._tasks[task] = next(self._ages), self._draw.random() < self._laziness
+        return self._tasks[task]
+
     def _run_once(self) -> None:
         held: list[asyncio.Handle] = []
+        if len(self._ready) == 1:
+            # One that was always alone so far gets its age now, not beside others in an order of addresses.
+            task = getattr(self._ready[0]._callback, "__self__", None)  # type: ignore[attr-defined]  # noqa: SLF001
+            if isinstance(task, asyncio.Task):
+                self._known(task)
         if len(self._ready) > 1:
             # Threads append meanwhile: take what is there and no more.
             handles, held = self._drawn([self._ready.popleft() for _ in range(len(self._ready))])
@@ -265,9 +276,7 @@ class SeededLoop(VirtualLoop):
             if not isinstance(task, asyncio.Task):
                 others.append(handle)
                 continue
-            if task not in self._tasks:
-                self._tasks[task] = next(self._ages), self._draw.random() < self._laziness
-            steps.append((*self._tasks[task], handle))
+            steps.append((*self._known(task), handle))
         # The order in which tasks became ready may hang on addresses: anyio cancels a set of tasks.
         steps.sort(key=lambda step: step[0])
         awake = [handle for _, lazy, handle in steps if not lazy]
