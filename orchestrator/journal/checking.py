@@ -106,7 +106,7 @@ def _of_records(
             yield str(error)
         else:
             yield from _of_columns(row, record)
-            stopped = stop_of([record], going=stopped[0] is not None) or stopped
+            stopped = stop_of([record]) or stopped
         previous, row_before, epoch_before = Tail(row.seq, row.last, row.hash), number, row.epoch
     if mark != stopped:
         yield f"run {run} is marked as {mark[0]} ({mark[1]}), its records say {stopped[0]} ({stopped[1]})"

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import apsw
 
 from orchestrator.errors import CorruptJournalError, IncompatibleJournalError, JournalError
-from orchestrator.journal.schema import APPLICATION_ID, SCHEMA, STAMP, check_stamp
+from orchestrator.journal.schema import SCHEMA, STAMP, check_stamp
 
 __all__ = [
     "NetworkFilesystemWarning",
@@ -30,6 +30,11 @@ __all__ = [
 ]
 
 _READING: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+_MAGIC: Final = b"SQLite format 3\x00"
+#: Bytes of an SQLite file's header, and where ``user_version`` and ``application_id`` are in it.
+_HEADER: Final = 100
+_VERSION: Final = slice(60, 64)
+_STAMPED: Final = slice(68, 72)
 #: Milliseconds to wait for another process's transaction.
 BUSY: Final = 10_000
 #: Bytes to which the write-ahead file is cut when a checkpoint has emptied it.
@@ -121,31 +126,36 @@ def _warn_of_network(path: Path) -> None:
 
 
 def _is_there(path: Path, vfs: str | None) -> bool:
-    """Whether there is a journal of ours at ``path``; False if there is no file, or an empty one.
+    """Whether there is a journal of ours at ``path``; False if there is nothing.
 
-    Never with ``open``: closing any descriptor of the file would drop the locks of our connections.
+    Never with ``open``: closing a descriptor would drop the locks of our connections; SQLite's layer waits.
 
     Raises:
         IncompatibleJournalError: another program's file, or a newer version's.
-        CorruptJournalError: empty, and its write-ahead file is not.
+        CorruptJournalError: empty or missing, and its write-ahead file is not.
     """
     if not path.exists() or not path.stat().st_size:
         ahead = path.with_name(f"{path.name}-wal")
         if ahead.exists() and ahead.stat().st_size:
             raise CorruptJournalError(f"{path} is empty or missing beside its write-ahead file; restore both")
+        if path.exists():
+            raise IncompatibleJournalError(f"{path} is an empty file and no journal; remove it")
         return False
-    try:
-        # immutable: looks at the file alone, takes no lock, makes no file beside it
-        connection = apsw.Connection(_uri(path, "immutable=1"), flags=_READING, vfs=vfs)
-        try:
-            check_stamp(path, connection.pragma("application_id"), connection.pragma("user_version"))
-        finally:
-            connection.close()
-    except apsw.NotADBError:
-        raise IncompatibleJournalError(
-            f"{path} is not a journal (no SQLite file); it was left as it is"
-        ) from None
+    head = _first_bytes(path, vfs)
+    if not head.startswith(_MAGIC):
+        raise IncompatibleJournalError(f"{path} is not a journal (no SQLite file); it was left as it is")
+    check_stamp(path, int.from_bytes(head[_STAMPED]), int.from_bytes(head[_VERSION]))
     return True
+
+
+def _first_bytes(path: Path, vfs: str | None) -> bytes:
+    """The file's header, as it is: no lock, no write-ahead file, no look at its pages."""
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+    file = apsw.VFSFile(vfs or "", str(path), flags)
+    try:
+        return file.xRead(min(_HEADER, path.stat().st_size), 0)
+    finally:
+        file.xClose()
 
 
 def create(path: Path, vfs: str | None = None) -> None:
@@ -159,19 +169,27 @@ def create(path: Path, vfs: str | None = None) -> None:
         _warn_of_network(path)
         if _is_there(path, vfs):
             return
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+        # made aside and linked: whoever looks finds all of it or nothing
+        aside = path.with_name(f"{path.name}.{os.getpid()}.new")
+        aside.unlink(missing_ok=True)
         try:
-            connection.set_busy_timeout(BUSY)
-            # in rollback mode: the stamp is in the file itself, not in a write-ahead file beside it
-            connection.execute("PRAGMA synchronous=FULL; BEGIN EXCLUSIVE")
-            if connection.pragma("application_id") != APPLICATION_ID:
-                connection.execute(SCHEMA + STAMP)
-            connection.execute("COMMIT; PRAGMA journal_mode=WAL")
+            _make(aside, vfs)
+            with suppress(FileExistsError):
+                os.link(aside, path)
         finally:
-            connection.close()
+            aside.unlink(missing_ok=True)
         sync_folder(path)
+
+
+def _make(path: Path, vfs: str | None) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+    try:
+        connection.execute("PRAGMA synchronous=FULL; BEGIN EXCLUSIVE")
+        connection.execute(SCHEMA + STAMP)
+        connection.execute("COMMIT; PRAGMA journal_mode=WAL")
+    finally:
+        connection.close()
 
 
 def sync_folder(path: Path) -> None:

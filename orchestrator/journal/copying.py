@@ -127,7 +127,7 @@ def _copy_row(reading: apsw.Connection, writing: apsw.Connection, row: Row) -> N
     writing.executemany(BLOB, blobs.items())
     (number,) = (reading.execute(_PLACE, (row.run, row.seq)).get,)
     writing.execute(INSERT, (number, *row))
-    if (mark := stop_of([record], going=True)) is not None:
+    if (mark := stop_of([record])) is not None:
         writing.execute(STOP, (*mark, row.run))
 
 

@@ -31,7 +31,7 @@ Fsync = Literal["always", "never"]
 _CREATE: Final = (
     "INSERT INTO runs (run, name, created, fsync, format, definition, epoch) VALUES (?, ?, ?, ?, ?, ?, 1)"
 )
-_RUN: Final = "SELECT epoch, fsync, stopped FROM runs WHERE run = ?"
+_RUN: Final = "SELECT epoch, fsync FROM runs WHERE run = ?"
 
 
 class JournalFile:
@@ -109,7 +109,9 @@ class JournalFile:
                 file.close()
                 raise
             tail = Tail(0, 0, FIRST_LINK)
-            return self._log(connection, lock, file, run, 1, tail, self.fsync, stopped=False)
+            return self._log(
+                Owned(self.path, run, connection, lock, file, 1, tail, self.fsync == "always", self._vfs)
+            )
 
     def open_run(self, run: str, *, take: bool = False) -> RunLog:
         """Own a run that exists, as its next epoch; read it from position 0 to recover it.
@@ -131,7 +133,7 @@ class JournalFile:
             tail = fetcher.tail()
             if found is None and (head is None or not head.seq):
                 raise JournalError(f"{self.path} has no run {run}; `callboard runs` lists them")
-            epoch, fsync, stopped = found or (0, "always", None)
+            epoch, fsync = found or (0, "always")
             if fault := head_fault(self.path, run, head, epoch, fetcher):
                 raise CorruptJournalError(fault)
             connection.execute("BEGIN IMMEDIATE")
@@ -150,7 +152,9 @@ class JournalFile:
             except BaseException:
                 file.close()
                 raise
-            return self._log(connection, lock, file, run, epoch, tail, fsync, stopped=stopped is not None)
+            return self._log(
+                Owned(self.path, run, connection, lock, file, epoch, tail, fsync == "always", self._vfs)
+            )
 
     def close(self) -> None:
         """Close every log that was given out."""
@@ -185,22 +189,9 @@ class JournalFile:
                 lock.release()
                 raise
 
-    def _log(
-        self,
-        connection: apsw.Connection,
-        lock: Ownership,
-        head: HeadFile,
-        run: str,
-        epoch: int,
-        tail: Tail,
-        fsync: str,
-        *,
-        stopped: bool,
-    ) -> RunLog:
-        owned = Owned(
-            self.path, run, connection, lock, head, epoch, tail, fsync == "always", stopped, self._vfs
-        )
-        log = RunLog(owned, self._post)
+    def _log(self, opened: Owned) -> RunLog:
+        log = RunLog(opened, self._post)
+        self._logs = [one for one in self._logs if not one.closed]
         self._logs.append(log)
         return log
 
@@ -222,8 +213,8 @@ def head_fault(path: Path, run: str, head: Head | None, epoch: int, fetcher: Fet
     ends = fetcher.tail().seq
     if head is None:
         return (
-            f"{path}: run {run}: {head_path(path, run).name} is missing, so nobody knows whether the log, "
-            f"which ends at {ends}, is whole; restore it, or go on from a copy: callboard doctor --copy"
+            f"{path}: run {run}: {head_path(path, run).name} is missing or cut: nobody knows whether "
+            f"the log, which ends at {ends}, is whole; restore it, or go on from a copy: callboard doctor --copy"
         )
     if head.seq > ends:
         return _short(path, run, ends, head.seq)

@@ -59,7 +59,7 @@ def _unpacked(slot: bytes, run: str) -> Head | None:
 
 
 def read_head(journal: Path, run: str) -> Head | None:
-    """The newer valid slot; None if there is no file.
+    """The newer valid slot; None if there is no file, or one that was never written to the end.
 
     Raises:
         CorruptJournalError: neither slot is valid.
@@ -68,6 +68,9 @@ def read_head(journal: Path, run: str) -> Head | None:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
+        return None
+    if len(data) < 2 * _SLOT or not any(data):
+        # its very first write goes to the second slot
         return None
     slots = [_unpacked(data[at : at + _SLOT], run) for at in (0, _SLOT)]
     heads = [slot for slot in slots if slot is not None]

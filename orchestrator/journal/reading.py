@@ -221,7 +221,7 @@ class JournalReader:
             return [] if self._closed.is_set() else selected(self._connection, query, values)
 
     def _version(self) -> int:
-        with self._lock:
+        with self._lock, faults(self.path):
             return -1 if self._closed.is_set() else int(self._connection.pragma("data_version"))
 
     def _heads(self, prefix: str) -> Iterator[str]:

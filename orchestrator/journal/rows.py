@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from orchestrator.core.commands import Start
+from orchestrator.core.commands import Command, Controlled, Start
 from orchestrator.core.facts import GraphPlanned
 from orchestrator.core.records import Record, decode_record, encode_record
 from orchestrator.core.spec import Plan
@@ -91,13 +91,17 @@ def pack(run: str, epoch: int, record: Record, previous: bytes) -> tuple[Row, Ma
         type(command).__name__,
         getattr(command, "node", None),
         cause,
-        getattr(command, "request", None),
+        _request_of(command),
         wall,
         payload,
         _json.encode(places).decode() if places else None,
         b"",
     )
     return row._replace(hash=link(previous, row)), blobs
+
+
+def _request_of(command: Command) -> int | None:
+    return command.request.control if isinstance(command, Controlled) else None
 
 
 def _put(data: Raw, blobs: dict[str, Raw]) -> str:

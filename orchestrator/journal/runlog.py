@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import apsw
 from msgspec import Raw
 
-from orchestrator.core.facts import RunEnded, RunSuspended
+from orchestrator.core.facts import RunEnded, RunResumed, RunSuspended
 from orchestrator.core.records import Record
 from orchestrator.errors import JournalError, NeedsRecoveryError, RunOwnedError
 from orchestrator.journal.connecting import faults, read_only
@@ -35,10 +35,6 @@ INSERT: Final = (
 )
 BLOB: Final = "INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING"
 STOP: Final = "UPDATE runs SET stopped = ?, reason = ? WHERE run = ?"
-#: Facts after which a run that had stopped goes on.
-_GOING: Final = frozenset(
-    {"NodeReady", "NodeReopened", "NodeStarted", "RunResumed", "RunStarted", "RunUnpaused"}
-)
 
 
 class Owned(NamedTuple):
@@ -47,7 +43,7 @@ class Owned(NamedTuple):
     Attributes:
         connection: for appending. lock, head: held by the log and closed with it.
         epoch: of this ownership. tail: where the log ends. power_safe: each commit is synced.
-        stopped: the run is marked as stopped. vfs: name of SQLite's layer for files; None is the system's.
+        vfs: name of SQLite's layer for files; None is the system's.
     """
 
     path: Path
@@ -58,7 +54,6 @@ class Owned(NamedTuple):
     epoch: int
     tail: Tail
     power_safe: bool
-    stopped: bool
     vfs: str | None
 
 
@@ -70,7 +65,7 @@ class RunLog:
 
     Attributes:
         run: the run's id. epoch: counts the owners that the run has had, this one included.
-        fault: why nothing can be appended any more, or None.
+        fault: why nothing can be appended any more, or None. closed: it has been given up.
     """
 
     __slots__ = (
@@ -81,14 +76,15 @@ class RunLog:
         "_lock",
         "_path",
         "_pending",
+        "_pending_after",
         "_pid",
         "_power_safe",
         "_reading",
-        "_stopped",
         "_tail",
         "_version",
         "_vfs",
         "_writer",
+        "closed",
         "epoch",
         "fault",
         "run",
@@ -99,6 +95,7 @@ class RunLog:
         self.run = owned.run
         self.epoch = owned.epoch
         self.fault: JournalError | None = None
+        self.closed = False
         self._path = owned.path
         self._vfs = owned.vfs
         self._connection = owned.connection
@@ -107,12 +104,12 @@ class RunLog:
         self._tail = owned.tail
         self._count = owned.tail.seq
         self._power_safe = owned.power_safe
-        self._stopped = owned.stopped
         self._pid = os.getpid()
         self._reading: apsw.Connection | None = None
         self._fetcher: Fetcher | None = None
         self._version = -1
         self._pending: Sequence[ControlRow] = ()
+        self._pending_after = 0
         self._writer = Writer(self._append, post) if post is not None else None
 
     def submit(self, batch: Sequence[Record], done: Done) -> None:
@@ -129,8 +126,9 @@ class RunLog:
 
     def close(self) -> None:
         """Finish what was submitted and let others own the run; the second call does nothing."""
-        if self._pid != os.getpid():
+        if self.closed or self._pid != os.getpid():
             return
+        self.closed = True
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -151,13 +149,21 @@ class RunLog:
         return self._count
 
     def read(self, start: int, stop: int | None = None) -> Sequence[Record]:
-        """Durable records by position, from 0.
+        """Durable records by position, from 0; also when the log is closed.
 
         Raises:
             CorruptJournalError: a record is missing, changed or cannot be decoded; names it.
         """
         stop = self._count if stop is None else min(stop, self._count)
-        return list(self._reader().records(start, stop)) if start < stop else []
+        if start >= stop:
+            return []
+        if not self.closed:
+            return list(self._reader().records(start, stop))
+        connection = read_only(self._path, self._vfs)
+        try:
+            return list(Fetcher(connection, self._path, self.run).records(start, stop))
+        finally:
+            connection.close()
 
     def pending_controls(self, after: int = 0) -> Sequence[ControlRow]:
         """What others asked of this run and the owner has not applied, in order.
@@ -171,9 +177,9 @@ class RunLog:
         assert self._reading is not None
         with faults(self._path):
             version = self._reading.pragma("data_version")
-            if version != self._version:
+            if version != self._version or after < self._pending_after:
                 self._pending = controls_after(self._reading, self.run, after)
-                self._version = version
+                self._version, self._pending_after = version, after
         return [row for row in self._pending if row.id > after]
 
     def _reader(self) -> Fetcher:
@@ -217,16 +223,14 @@ class RunLog:
             tail = Tail(row.seq, row.last, row.hash)
             rows.append(row)
             blobs.update(put)
-        stop = stop_of(batch, going=self._stopped)
+        stop = stop_of(batch)
         self._commit(rows, blobs, stop)
         self._tail = tail
         self._count = tail.seq
         # the head follows the log: what it says is durable before it is said
         self._head.write(tail.seq, self.epoch, tail.hash)
-        if stop is not None:
-            self._stopped = stop[0] is not None
-            if self._power_safe:
-                self._head.sync()
+        if stop is not None and self._power_safe:
+            self._head.sync()
 
     def _commit(
         self, rows: Sequence[Row], blobs: dict[str, Raw], stop: tuple[str | None, str | None] | None
@@ -252,7 +256,7 @@ class RunLog:
         execute("COMMIT")
 
 
-def stop_of(batch: Sequence[Record], *, going: bool) -> tuple[str | None, str | None] | None:
+def stop_of(batch: Sequence[Record]) -> tuple[str | None, str | None] | None:
     """What a batch makes of the mark that a run has stopped: (stopped, reason); None leaves it."""
     mark: tuple[str | None, str | None] | None = None
     for record in batch:
@@ -261,6 +265,6 @@ def stop_of(batch: Sequence[Record], *, going: bool) -> tuple[str | None, str | 
                 mark = ("ended", fact.reason)
             elif type(fact) is RunSuspended:
                 mark = ("suspended", fact.reason)
-            elif (going or mark is not None) and type(fact).__name__ in _GOING:
+            elif type(fact) is RunResumed:
                 mark = (None, None)
     return mark
