@@ -57,7 +57,9 @@ def _control(decision: Decision, request: c.ControlIn) -> None:
     _HANDLERS[type(inner)](decision, inner)
     refused = [receipt for receipt in decision.receipts[before:] if isinstance(receipt, Refused)]
     reason, detail = (refused[0].reason, refused[0].detail) if refused else ("", "")
-    decision.fact(ControlApplied(request.control, reason, detail))
+    if request.control:
+        # the owner's own answers come without a row
+        decision.fact(ControlApplied(request.control, reason, detail))
     # what it led to comes before what the next request is judged by
     settle(decision)
 

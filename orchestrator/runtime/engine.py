@@ -79,6 +79,10 @@ class Engine:
         self.plain = (self.on_settle is None and not self.predicates and not self.returns) and not any(
             operation.writes or operation.returns for operation in prepared.plan.operations
         )
+        self.plain = self.plain and not any(
+            body.role is not None and any(artifact.required for artifact in body.role.artifacts)
+            for body in prepared.bodies.values()
+        )
         self.bodies = Bodies(self, prepared)
         #: verbs of the session that no role is called like: what an injection may name
         self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()

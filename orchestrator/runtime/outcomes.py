@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from emissions import (
     EMISSIONS,
+    ArtifactProduced,
     Emission,
     EscalationRequest,
     Malformed,
@@ -31,6 +32,7 @@ from orchestrator.core.scopes import context_mapping
 from orchestrator.core.state import NodeState
 from orchestrator.errors import ExecutionError, OrchestratorError
 from orchestrator.flows.shapes import shape_fault
+from orchestrator.runtime.artifacts import claim_fault, missing
 from orchestrator.runtime.changes import proposals_from
 from orchestrator.runtime.texts import said, storable
 from orchestrator.runtime.turns import RoleTurn
@@ -89,6 +91,9 @@ def _whole(
 ) -> tuple[Finish, list[bytes]]:
     operation, values = node.op, settled.values
     plain = _checked(engine, node, settled)
+    absent = missing(engine.bodies.role_of(node), engine.folder / operation.name)
+    if absent is not None:
+        raise ExecutionError(absent)
     emissions, proposals = _emissions(engine, node, turn, settled)
     top_level: str | None = None
     if operation.gate is not None:
@@ -209,6 +214,10 @@ def incoming(
         payload = dump(emission)
     except NotExactError as error:
         return EmissionIn(kind, channel=channel, reason="invalid", detail=str(error)), ()
+    if kind == ArtifactProduced.emission_kind:
+        fault = claim_fault(engine.folder / node.op.name, str(getattr(emission, "path", "")))
+        if fault is not None:
+            return EmissionIn(kind, channel=channel, reason="invalid", detail=fault), ()
     values.append(payload)
     one = EmissionIn(kind, len(values) - 1, channel, getattr(emission, "key", None))
     handler = engine.handlers.get(type(emission))

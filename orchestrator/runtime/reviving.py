@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from orchestrator.core.laws import check
 from orchestrator.core.machine import GraphMachine
@@ -15,29 +14,20 @@ from orchestrator.errors import CorruptJournalError, OperationError
 from orchestrator.journal.runlog import RunLog
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.planning import Prepared
-from orchestrator.runtime.rebuilding import rebuild
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.wiring import Wiring
-from roles import Catalogue
 
 __all__ = ["revive"]
 
 _PAGE = 1_000
 
 
-def revive(
-    run_id: str,
-    wiring: Wiring,
-    roles: Catalogue,
-    operations: Mapping[str, Callable[[Any], Any]],
-    recovery: Recovery,
-    *,
-    new_definition: bool = False,
-) -> Engine:
+def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunState], Prepared]) -> Engine:
     """An engine that goes on with a run.
 
     Args:
-        wiring: with the run's log. roles, operations: the session's. recovery: how it goes on.
+        wiring: with the run's log. recovery: how it goes on.
+        find: gives what drives a run with this state.
 
     Raises:
         OperationError: the run has nothing to go on with, or a function is missing.
@@ -59,8 +49,7 @@ def revive(
         )
         raise CorruptJournalError(message)
     _refuse(state, recovery.reopen)
-    prepared: Prepared = rebuild(state, roles, operations, new_definition=new_definition)
-    engine = Engine(run_id, prepared, wiring, state.definition)
+    engine = Engine(run_id, find(state), wiring, state.definition)
     for start in range(0, len(log), _PAGE):
         engine.kernel.recover(log.read(start, start + _PAGE))
     if isinstance(log, RunLog):

@@ -169,7 +169,7 @@ class Run:
         open_key = key or self._open_question(node)
         return self._ask(Answer(node, open_key, 0, by, because), (settle(value, "answer")[0],))
 
-    def _open_question(self, node: str) -> str | None:
+    def _open_question(self, node: object) -> str | None:
         state = self._engine.state.resolve(node) if isinstance(node, str) else None
         questions = {} if state is None else state.questions or {}
         unanswered = [question.key for question in questions.values() if question.answer is None]

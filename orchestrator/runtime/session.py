@@ -2,50 +2,47 @@
 
 from __future__ import annotations
 
-import threading
+import dataclasses
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from inspect import iscoroutinefunction
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import anyio
 import msgspec
-from anyio import CancelScope, Event
-from anyio.abc import TaskGroup
+from anyio import CancelScope
 
-from emissions import Emission
 from orchestrator.agents import DEFAULT_BRANCH, Branch
 from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.core.spec import Budget
 from orchestrator.errors import ExecutionError, OperationError, RunOwnedError
 from orchestrator.journal import Journal
 from orchestrator.journal.files import Fsync
-from orchestrator.runtime import taps
 from orchestrator.runtime.branching import Branches
-from orchestrator.runtime.bus import Bus
 from orchestrator.runtime.definitions import definition_of
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.options import RunOptions
 from orchestrator.runtime.planning import prepare
+from orchestrator.runtime.rebuilding import rebuild
 from orchestrator.runtime.recovery import Recovery
+from orchestrator.runtime.registrations import Registrations
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.reviving import revive
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.sources import Runnable, bound_of, source_of
 from orchestrator.runtime.stores import MemoryStore, store_of
 from orchestrator.runtime.streams import SettlementStream
-from orchestrator.runtime.threads import loop_token, say_on_loop
 from orchestrator.runtime.wiring import DEFAULT_GRACE, Wiring
-from roles import Catalogue, Role
+from roles import Role
 
 __all__ = ["Session"]
 
 
-class Session:
+class Session(Registrations):
     """Runs graphs. An async context manager: its tasks live in its own task group.
 
     Args:
@@ -75,16 +72,11 @@ class Session:
         folder: str | Path = ".callboard/runs",
         clock: Callable[[], int] | None = None,
     ) -> None:
-        self.roles = Catalogue(roles, origin="Session(roles=)")
-        self.branches: dict[str, Branch] = {DEFAULT_BRANCH: Branch(DEFAULT_BRANCH)}
-        self.bus = Bus()
+        super().__init__(roles)
         self._store = store_of(journal, fsync)
         self._limits = dict(limits or {})
         self._grace, self._seed, self._folder = grace, seed, Path(folder)
         self._clock = clock
-        self._operations: dict[str, Callable[[Any], Any]] = {}
-        self._handlers: dict[type[Emission], Callable[..., Any]] = {}
-        self._group: TaskGroup | None = None
         self._stack: AsyncExitStack | None = None
         self._runs: dict[str, Run] = {}
 
@@ -120,76 +112,6 @@ class Session:
         group.cancel_scope.cancel()
         await stack.__aexit__(None, None, None)
         return False
-
-    def _open(self) -> TaskGroup:
-        if self._group is None:
-            message = "the session is not open; use `async with Session(...) as session:`"
-            raise ExecutionError(message)
-        return self._group
-
-    # --- registering ---------------------------------------------------------------------------
-
-    def handles(self, type_: type[Emission], fn: Callable[..., Any]) -> None:
-        """Let ``fn(emission, view)`` answer every emission of a type with changes.
-
-        ``fn`` is a plain, pure function; it returns Inject, Veto, Write, Steer, a list of them or None.
-
-        Raises:
-            OperationError: the type has a handler; the message names both. Or ``fn`` is async.
-        """
-        if iscoroutinefunction(fn):
-            message = f"the handler {_name(fn)} is async; handlers are plain functions that do not wait"
-            raise OperationError(message)
-        known = self._handlers.get(type_)
-        if known is not None:
-            message = f"{type_.__name__} is handled by {_name(known)}; {_name(fn)} would be a second handler"
-            raise OperationError(message)
-        self._handlers[type_] = fn
-
-    def register_operation(self, name: str, fn: Callable[[Any], Any]) -> None:
-        """Add a verb: ``async def fn(turn) -> value``. It works with no role at all.
-
-        Raises:
-            OperationError: the name is taken, or ``fn`` is not an ``async def``.
-        """
-        if name in self._operations:
-            message = f"operation {name!r} is {_name(self._operations[name])}; a verb has one meaning"
-            raise OperationError(message)
-        if not iscoroutinefunction(fn):
-            message = f"operation {name!r}: {_name(fn)} is not an `async def fn(turn)`"
-            raise OperationError(message)
-        self._operations[name] = fn
-
-    @asynccontextmanager
-    async def tap(
-        self,
-        fn: taps.Receiver,
-        kinds: Iterable[str] | None = None,
-        buffer: int = taps.DEFAULT_BUFFER,
-        overflow: taps.Overflow = "drop_newest",
-    ) -> AsyncIterator[taps.Tap]:
-        """Observe every run of the session: ``fn(envelope)``, plain or async.
-
-        A tap cannot fail, slow or change a run. One that lags skips records and is told by a ``Missed``
-        envelope. On leaving it has a second to take what is pending.
-
-        Args:
-            kinds: kinds of events; None is all. buffer: pending facts. overflow: ``drop_newest`` or
-                ``drop_oldest``.
-        """
-        group = self._open()
-        tap = taps.Tap(fn, kinds, buffer, overflow)
-        done = Event()
-        if tap.threaded:
-            _serve_on_thread(tap, done)
-        else:
-            group.start_soon(_serve, tap, done, name="callboard tap")
-        self.bus.connect(tap.receive)
-        try:
-            yield tap
-        finally:
-            self.bus.disconnect(tap.receive)
-            await taps.drain(tap, done)
 
     # --- running -------------------------------------------------------------------------------
 
@@ -304,6 +226,7 @@ class Session:
         self,
         run: str = "last",
         *,
+        answers: Mapping[str, Any] | None = None,
         budget: Mapping[str, float] | None = None,
         new_definition: bool = False,
         waits_for_answers: bool = False,
@@ -313,6 +236,7 @@ class Session:
 
         Args:
             run: an unambiguous prefix of its id, or ``last``. budget: named limits to raise first.
+            answers: node -> the answer to its open question, or the verdict for an undecided gate.
             new_definition: use code and documents that have changed since the run began.
             waits_for_answers, on_settle: as for :meth:`start`.
 
@@ -321,7 +245,8 @@ class Session:
             OperationError: it has ended, or one of its functions is gone or has changed.
         """
         options = RunOptions(waits_for_answers=waits_for_answers, on_settle=on_settle)
-        return await self._continue(run, options, budget or {}, (), new_definition=new_definition)
+        going = Recovery(epoch=0, budget=budget or {}, answers=answers or {})
+        return await self._continue(run, options, going, new_definition=new_definition)
 
     async def retry(
         self,
@@ -340,14 +265,14 @@ class Session:
             OperationError: nothing is to be retried, or a node that was named did not fail.
         """
         wanted = (EVERY_FAILED,) if nodes is None else tuple(nodes)
-        return await self._continue(run, RunOptions(), budget or {}, wanted, new_definition=new_definition)
+        going = Recovery(epoch=0, budget=budget or {}, reopen=wanted)
+        return await self._continue(run, RunOptions(), going, new_definition=new_definition)
 
     async def _continue(
         self,
         run: str,
         options: RunOptions,
-        budget: Mapping[str, float],
-        reopen: tuple[str, ...],
+        going: Recovery,
         *,
         new_definition: bool,
     ) -> Run:
@@ -358,10 +283,16 @@ class Session:
             raise RunOwnedError(message)
         journal, epoch = self._store.open(run_id)
         try:
+            at_hand = self._store.prepared.get(run_id) if isinstance(self._store, MemoryStore) else None
+            find = partial(
+                rebuild, roles=self.roles, operations=self._operations, new_definition=new_definition
+            )
             engine = revive(
-                run_id, self._wiring(journal, options), self.roles, self._operations,
-                Recovery(epoch=epoch, budget=budget, reopen=reopen), new_definition=new_definition,
-            )  # fmt: skip
+                run_id,
+                self._wiring(journal, options),
+                dataclasses.replace(going, epoch=epoch),
+                find if at_hand is None else lambda _state: at_hand,
+            )
         except BaseException:
             self._store.close(run_id)
             raise
@@ -412,6 +343,8 @@ class Session:
         run_id = new_run_id()
         definition = definition_of(prepared, source_of(what), bound.outputs, durable=self._store.durable)
         journal = self._store.new(run_id, prepared.plan.name, definition.digest)
+        if isinstance(self._store, MemoryStore):
+            self._store.prepared[run_id] = prepared
         return self._launch(Engine(run_id, prepared, self._wiring(journal, options), definition))
 
     def _wiring(self, journal: Journal, options: RunOptions) -> Wiring:
@@ -435,10 +368,6 @@ class Session:
         return run
 
 
-def _name(fn: Callable[..., Any]) -> str:
-    return str(getattr(fn, "__qualname__", repr(fn)))
-
-
 def _live_branches(given: Mapping[str, object]) -> dict[str, Branch]:
     branches: dict[str, Branch] = {}
     for name, branch in given.items():
@@ -447,20 +376,3 @@ def _live_branches(given: Mapping[str, object]) -> dict[str, Branch]:
             raise OperationError(message)
         branches[name] = branch
     return branches
-
-
-async def _serve(tap: taps.Tap, done: Event) -> None:
-    try:
-        await tap.serve()
-    finally:
-        done.set()
-
-
-def _serve_on_thread(tap: taps.Tap, done: Event) -> None:
-    token = loop_token()
-
-    def serve() -> None:
-        tap.serve_thread()
-        say_on_loop(token, done.set)
-
-    threading.Thread(target=serve, name="callboard tap", daemon=True).start()

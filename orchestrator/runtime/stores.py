@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from orchestrator.errors import JournalError, OperationError
 from orchestrator.journal import Journal, MemoryJournal
-from orchestrator.journal.files import Fsync, JournalFile
 from orchestrator.journal.connecting import read_only
+from orchestrator.journal.files import Fsync, JournalFile
 from orchestrator.journal.runlog import RunLog
+from orchestrator.runtime.planning import Prepared
 
 __all__ = ["FileStore", "MemoryStore", "Store", "store_of"]
 
@@ -45,6 +46,8 @@ class MemoryStore:
         """``make`` gives an empty journal for each run."""
         self._make = make
         self._logs: dict[str, tuple[Journal, int]] = {}
+        #: what drives each run: functions that no file names live as long as the session
+        self.prepared: dict[str, Prepared] = {}
 
     def new(self, run: str, name: str, definition: str) -> Journal:
         """An empty journal."""
@@ -68,6 +71,7 @@ class MemoryStore:
     def forget(self, run: str) -> None:
         """A completed run's log is of no more use than its result."""
         self._logs.pop(run, None)
+        self.prepared.pop(run, None)
 
 
 class FileStore:

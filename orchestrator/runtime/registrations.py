@@ -1,0 +1,128 @@
+"""What a session knows: roles, verbs, handlers, branches, and who taps its bus."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from inspect import iscoroutinefunction
+from typing import Any
+
+from anyio import Event
+from anyio.abc import TaskGroup
+
+from emissions import Emission
+from orchestrator.agents import DEFAULT_BRANCH, Branch
+from orchestrator.errors import ExecutionError, OperationError
+from orchestrator.runtime import taps
+from orchestrator.runtime.bus import Bus
+from orchestrator.runtime.threads import loop_token, say_on_loop
+from roles import Catalogue, Role
+
+__all__ = ["Registrations"]
+
+
+class Registrations:
+    """The part of a session that is told things before anything runs.
+
+    Attributes:
+        roles: the session's roles. branches: its branches by name. bus: its notice lane.
+    """
+
+    def __init__(self, roles: Iterable[Role]) -> None:
+        """Begin with ``roles`` and nothing else."""
+        self.roles = Catalogue(roles, origin="Session(roles=)")
+        self.branches: dict[str, Branch] = {DEFAULT_BRANCH: Branch(DEFAULT_BRANCH)}
+        self.bus = Bus()
+        self._operations: dict[str, Callable[[Any], Any]] = {}
+        self._handlers: dict[type[Emission], Callable[..., Any]] = {}
+        self._group: TaskGroup | None = None
+
+    def _open(self) -> TaskGroup:
+        if self._group is None:
+            message = "the session is not open; use `async with Session(...) as session:`"
+            raise ExecutionError(message)
+        return self._group
+
+    def handles(self, type_: type[Emission], fn: Callable[..., Any]) -> None:
+        """Let ``fn(emission, view)`` answer every emission of a type with changes.
+
+        ``fn`` is a plain, pure function; it returns Inject, Veto, Write, Steer, a list of them or None.
+
+        Raises:
+            OperationError: the type has a handler; the message names both. Or ``fn`` is async.
+        """
+        if iscoroutinefunction(fn):
+            message = f"the handler {_name(fn)} is async; handlers are plain functions that do not wait"
+            raise OperationError(message)
+        known = self._handlers.get(type_)
+        if known is not None:
+            message = f"{type_.__name__} is handled by {_name(known)}; {_name(fn)} would be a second handler"
+            raise OperationError(message)
+        self._handlers[type_] = fn
+
+    def register_operation(self, name: str, fn: Callable[[Any], Any]) -> None:
+        """Add a verb: ``async def fn(turn) -> value``. It works with no role at all.
+
+        Raises:
+            OperationError: the name is taken, or ``fn`` is not an ``async def``.
+        """
+        if name in self._operations:
+            message = f"operation {name!r} is {_name(self._operations[name])}; a verb has one meaning"
+            raise OperationError(message)
+        if not iscoroutinefunction(fn):
+            message = f"operation {name!r}: {_name(fn)} is not an `async def fn(turn)`"
+            raise OperationError(message)
+        self._operations[name] = fn
+
+    @asynccontextmanager
+    async def tap(
+        self,
+        fn: taps.Receiver,
+        kinds: Iterable[str] | None = None,
+        buffer: int = taps.DEFAULT_BUFFER,
+        overflow: taps.Overflow = "drop_newest",
+    ) -> AsyncIterator[taps.Tap]:
+        """Observe every run of the session: ``fn(envelope)``, plain or async.
+
+        A tap cannot fail, slow or change a run. One that lags skips records and is told by a ``Missed``
+        envelope. On leaving it has a second to take what is pending.
+
+        Args:
+            kinds: kinds of events; None is all. buffer: pending facts. overflow: ``drop_newest`` or
+                ``drop_oldest``.
+        """
+        group = self._open()
+        tap = taps.Tap(fn, kinds, buffer, overflow)
+        done = Event()
+        if tap.threaded:
+            _serve_on_thread(tap, done)
+        else:
+            group.start_soon(_serve, tap, done, name="callboard tap")
+        self.bus.connect(tap.receive)
+        try:
+            yield tap
+        finally:
+            self.bus.disconnect(tap.receive)
+            await taps.drain(tap, done)
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    return str(getattr(fn, "__qualname__", repr(fn)))
+
+
+async def _serve(tap: taps.Tap, done: Event) -> None:
+    try:
+        await tap.serve()
+    finally:
+        done.set()
+
+
+def _serve_on_thread(tap: taps.Tap, done: Event) -> None:
+    token = loop_token()
+
+    def serve() -> None:
+        tap.serve_thread()
+        say_on_loop(token, done.set)
+
+    threading.Thread(target=serve, name="callboard tap", daemon=True).start()
