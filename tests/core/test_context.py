@@ -179,6 +179,7 @@ def test_merge(one: Any, two: Any):
     assert merge(merged, two) == merged
     assert merge(one, one) == one
     if isinstance(one, dict) and isinstance(two, dict):
+        assert isinstance(merged, dict)
         assert merged.keys() == one.keys() | two.keys()
         assert all(merged[key] == merge(one.get(key), two[key]) for key in two)
     else:

@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emissions import Refused
 from orchestrator.core import commands as c
 from orchestrator.core.births import Birth, compare, sort_key
 from orchestrator.core.order import cycle_in, in_graph_order, reaches
@@ -160,6 +161,7 @@ def test_a_chain_that_would_close_through_a_thousand_nodes():
     payload = msgspec.json.encode({"instruction": "x", "after": ["n999"], "before": ["n0"]})
     decision = run.machine.handle(c.Emit("root", 1, c.EmissionIn("SpawnRequest", 0)), 2, (payload,))
     (receipt,) = decision.receipts
+    assert isinstance(receipt, Refused)
     assert receipt.reason == "cycle"
     assert receipt.detail.count("->") == 1_001
     assert (len(run.state.nodes), run.state.spawns) == before
