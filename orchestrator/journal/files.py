@@ -97,7 +97,8 @@ class JournalFile:
             try:
                 # before the run: a run without a head has lost it
                 file.write(0, 0, FIRST_LINK)
-                self._sync(file)
+                file.sync()
+                sync_folder(self.path)
                 values = (run, name, time.time_ns(), self.fsync, FORMAT, definition)
                 connection.execute(_CREATE, values)
             except apsw.ConstraintError:
@@ -109,9 +110,7 @@ class JournalFile:
                 file.close()
                 raise
             tail = Tail(0, 0, FIRST_LINK)
-            return self._log(
-                Owned(self.path, run, connection, lock, file, 1, tail, self.fsync == "always", self._vfs)
-            )
+            return self._log(Owned(self.path, run, connection, lock, file, 1, tail, self._vfs))
 
     def open_run(self, run: str, *, take: bool = False) -> RunLog:
         """Own a run that exists, as its next epoch; read it from position 0 to recover it.
@@ -145,16 +144,13 @@ class JournalFile:
                 # again: an owner that was put aside may have appended until now
                 tail = fetcher.tail()
                 file.write(tail.seq, epoch, tail.hash)
-                if fsync == "always":
-                    file.sync()
-                else:
+                file.sync()
+                if fsync == "never":
                     connection.execute("PRAGMA synchronous=NORMAL")
             except BaseException:
                 file.close()
                 raise
-            return self._log(
-                Owned(self.path, run, connection, lock, file, epoch, tail, fsync == "always", self._vfs)
-            )
+            return self._log(Owned(self.path, run, connection, lock, file, epoch, tail, self._vfs))
 
     def close(self) -> None:
         """Close every log that was given out."""
@@ -195,11 +191,6 @@ class JournalFile:
         self._logs.append(log)
         return log
 
-    def _sync(self, head: HeadFile) -> None:
-        if self.fsync == "always":
-            head.sync()
-            sync_folder(self.path)
-
 
 def _short(path: Path, run: str, ends: int, says: int) -> str:
     return (
@@ -214,7 +205,7 @@ def head_fault(path: Path, run: str, head: Head | None, epoch: int, fetcher: Fet
     if head is None:
         return (
             f"{path}: run {run}: {head_path(path, run).name} is missing or cut: nobody knows whether "
-            f"the log, which ends at {ends}, is whole; restore it, or go on from a copy: callboard doctor --copy"
+            f"its log, which ends at {ends}, is whole; restore it or go on with a copy: doctor --copy"
         )
     if head.seq > ends:
         return _short(path, run, ends, head.seq)

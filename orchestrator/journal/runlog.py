@@ -42,7 +42,7 @@ class Owned(NamedTuple):
 
     Attributes:
         connection: for appending. lock, head: held by the log and closed with it.
-        epoch: of this ownership. tail: where the log ends. power_safe: each commit is synced.
+        epoch: of this ownership. tail: where the log ends.
         vfs: name of SQLite's layer for files; None is the system's.
     """
 
@@ -53,7 +53,6 @@ class Owned(NamedTuple):
     head: HeadFile
     epoch: int
     tail: Tail
-    power_safe: bool
     vfs: str | None
 
 
@@ -78,7 +77,6 @@ class RunLog:
         "_pending",
         "_pending_after",
         "_pid",
-        "_power_safe",
         "_reading",
         "_tail",
         "_version",
@@ -103,7 +101,6 @@ class RunLog:
         self._head = owned.head
         self._tail = owned.tail
         self._count = owned.tail.seq
-        self._power_safe = owned.power_safe
         self._pid = os.getpid()
         self._reading: apsw.Connection | None = None
         self._fetcher: Fetcher | None = None
@@ -229,7 +226,7 @@ class RunLog:
         self._count = tail.seq
         # the head follows the log: what it says is durable before it is said
         self._head.write(tail.seq, self.epoch, tail.hash)
-        if stop is not None and self._power_safe:
+        if stop is not None:
             self._head.sync()
 
     def _commit(

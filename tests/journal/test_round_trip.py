@@ -146,7 +146,7 @@ def test_what_is_above_a_cap_is_refused(log: RunLog, monkeypatch, caplog):
 
 
 def test_a_wide_fan_is_one_entry(log: RunLog, tmp_path: Path):
-    """engine.md 6: NodesReady in the file, NodeReady for every reader, the view included, with its numbers."""
+    """engine.md 6: NodesReady in the file, NodeReady for every reader, the view included, numbered."""
     names = [f"n{i}" for i in range(1000)]
     facts = [NodeCompleted("root", 1), *map(NodeReady, names), NodeCompleted("x", 1), *map(NodeReady, names)]
     appended(log, [*run_of(2), Record(3, 7, 3, Finish("root", 1), facts)])
