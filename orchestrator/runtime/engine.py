@@ -222,9 +222,12 @@ class Engine:
             raise TypeError(message)
         values: list[bytes] = []
         one, proposals = incoming(self, node, emission, values, "call")
-        receipts = self.kernel.submit(Emit(node.op.name, attempt, one, proposals), values).receipts
+        decision = self.kernel.submit(Emit(node.op.name, attempt, one, proposals), values)
+        if not decision.facts:
+            # answered without a record, it counts all the same: a flood of refusals lets the loop live
+            self.published += 1
         stamp(emission, self.stamp_of(node, attempt))
-        return receipts[0]
+        return decision.receipts[0]
 
     def emit_now(self, node: NodeState, attempt: int, emission: Emission) -> Receipt:
         """``emit`` for a role in a thread: returns when the receipt is durable."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from anyio import CancelScope, Event, sleep_forever
+from anyio import CancelScope, Event, Lock, sleep_forever
 from pydantic import TypeAdapter
 
 from emissions import Emission, Receipt, Refused
@@ -35,6 +35,8 @@ __all__ = ["RoleTurn"]
 E = TypeVar("E", bound=Emission)
 T = TypeVar("T")
 _decode = msgspec.json.decode
+#: seconds in which nanoseconds still fit into a record's number
+_LONGEST = 9e9
 
 
 class RoleTurn:
@@ -48,6 +50,7 @@ class RoleTurn:
     #: operator's notes rendered into the instruction, as (time, text)
     notes: Sequence[tuple[str, str]] = ()
     answered: Event | None = None
+    _asking: Lock | None = None
     branch: Any = None
     deadline: float | None = None
     #: the scope of this attempt's timeout
@@ -202,6 +205,7 @@ class RoleTurn:
         engine = self._engine
         known = (self._state.steps or {}).get(_word(key, "the key of a step"))
         if known is not None:
+            await self._breathe()
             recorded: T = _decode(known)
             return recorded
         made = fn()
@@ -209,8 +213,16 @@ class RoleTurn:
         raw, _, _ = settle(value, f"step {key}")
         engine.kernel.submit(Memoise(self.node, self.attempt, key, 0), (raw,))
         await engine.kernel.durable(engine.kernel.submitted)
+        await self._breathe()
         decoded: T = _decode(raw)
         return decoded
+
+    async def _breathe(self) -> None:
+        """Let the loop live, once in a while, where a body was answered without waiting."""
+        engine = self._engine
+        engine.published += 1
+        if engine.published >= engine.workers.busy_until:
+            await engine.workers.breathe()
 
     async def ask(
         self,
@@ -227,8 +239,15 @@ class RoleTurn:
         identity = _word(key or _word(question, "a question"), "the key of a question")
         known = (self._state.questions or {}).get(identity)
         if known is None or known.answer is None:
-            await self._ask(identity, question, tuple(choices), schema, default, expires)
+            if self._asking is None:
+                self._asking = Lock()
+            async with self._asking:  # one after the other: a node asks one question at a time
+                known = (self._state.questions or {}).get(identity)
+                if known is None or known.answer is None:
+                    await self._ask(identity, question, _choices(choices), schema, default, _expiry(expires))
             known = (self._state.questions or {})[identity]
+        else:
+            await self._breathe()
         answer = known.answer
         if answer is None:
             message = f"{engine.run_id} closed before {identity!r} was answered"
@@ -246,7 +265,6 @@ class RoleTurn:
     ) -> None:
         engine = self._engine
         values = () if default is None else (settle(default, "default")[0],)
-        encode(choices, "choices")
         shape = None if schema is None else encode(_schema(schema), "schema").decode()
         self.answered = Event()
         decision = engine.kernel.submit(
@@ -258,7 +276,7 @@ class RoleTurn:
                 choices,
                 shape,
                 0 if values else None,
-                0 if expires is None else int(expires * 1e9),
+                0 if expires is None else max(1, int(expires * 1e9)),
             ),
             values,
         )
@@ -285,6 +303,22 @@ def _word(text: object, what: str) -> str:
         raise TypeError(f"{what} is {type(text).__name__}; give a text")
     encode(text, what)
     return text
+
+
+def _choices(choices: object) -> tuple[str, ...]:
+    """What may be answered: texts, which a record can hold."""
+    if isinstance(choices, str) or not isinstance(choices, Sequence):
+        raise TypeError(f"choices is {type(choices).__name__}; give a list of texts")
+    return tuple(_word(choice, "a choice") for choice in choices)
+
+
+def _expiry(seconds: object) -> float | None:
+    """How long a question may stay open."""
+    if seconds is None:
+        return None
+    if type(seconds) not in (int, float) or not 0 <= seconds <= _LONGEST:  # type: ignore[operator]
+        raise ValueError(f"expires is {seconds!r}; give seconds, from 0 to {_LONGEST:.0f}")
+    return float(seconds)  # type: ignore[arg-type]
 
 
 def _schema(schema: Any) -> Any:
