@@ -54,7 +54,8 @@ def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None
         target.ins = grown(target.ins, link)
         target.pending += 1
     for node in state.nodes.values():
-        node.ins, node.outs = tuple(node.ins), tuple(node.outs)
+        node.ins = tuple(node.ins)
+        node.outs = node.onward = tuple(node.outs)
     state.live = len(plan.operations)
     state.metered = plan.budget.tokens is not None or plan.budget.cost_usd is not None
 

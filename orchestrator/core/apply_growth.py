@@ -51,6 +51,8 @@ def _link(state: RunState, edge: Edge) -> None:
     link = EdgeState(edge.source, edge.target, edge)
     source = state.nodes[edge.source]
     source.outs = grown(source.outs, link)
+    if edge.kind is not EdgeKind.CHILD:
+        source.onward = grown(source.onward, link)
     target = state.nodes[edge.target]
     target.ins = grown(target.ins, link)
     if not source.released:
@@ -70,7 +72,9 @@ def _splice(state: RunState, emitter: NodeState, child: NodeState) -> None:
         if link.spec.reads_as is None:
             link.spec = msgspec.structs.replace(link.spec, reads_as=link.spec.source)
         child.outs = grown(child.outs, link)
+    child.onward = tuple(child.outs)
     emitter.outs = kept
+    emitter.onward = tuple(link for link in kept if link.spec.kind is not EdgeKind.CHILD)
     emitter.superseded_by = child.name
     child.rungs = emitter.rungs + 1
     state.escalations += 1

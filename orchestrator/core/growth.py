@@ -63,11 +63,8 @@ def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: b
     role, assignee, fault = _assignee(state, node, request.assignee)
     before = request.before
     if before == "successors":
-        before = tuple(
-            edge.target
-            for edge in node.outs
-            if edge.spec.kind is EdgeKind.FLOW and state.nodes[edge.target].status is Status.WAITING
-        )
+        nodes = state.nodes
+        before = tuple(edge.target for edge in node.onward if nodes[edge.target].status is Status.WAITING)
     child = Child(
         node,
         role,

@@ -123,6 +123,8 @@ class NodeState(msgspec.Struct, gc=False):
     status: Status = Status.WAITING
     ins: Sequence[EdgeState] = ()
     outs: Sequence[EdgeState] = ()
+    #: those of ``outs`` that lead to no child of its own: what "successors" means
+    onward: Sequence[EdgeState] = ()
     #: incoming edges whose source has not let go yet; 0 means due
     pending: int = 0
     #: it was settled while it still waited: what its predecessors do is nothing to it

@@ -453,7 +453,7 @@ class Driver:
             before = tuple(
                 link.target
                 for link in self.state.nodes[node.name].outs
-                if link.spec.kind == "flow" and model.nodes[link.target].status == "waiting"
+                if link.spec.kind != "child" and model.nodes[link.target].status == "waiting"
             )
             sent: object = "successors"
         else:

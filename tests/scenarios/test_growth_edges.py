@@ -360,6 +360,26 @@ async def test_S23_a_thousand_sequential_spawns():
     assert len(run.facts) < 7 * 1_000 + 20
 
 
+async def test_S15_successors_of_a_grown_node():
+    """Engine 18: what waits for a grown node because it was joined is its successor: a grandchild joins it too."""
+
+    @role(emits=(SpawnRequest,))
+    async def digs(turn):
+        left = turn.parameters.get("left", 3)
+        if left:
+            await turn.emit(SpawnRequest(parameters={"left": left - 1}, before="successors"))
+
+    @role()
+    async def joins(turn):
+        return list(turn.inputs)
+
+    graph = OperationGraphBuilder()
+    graph.add_operation(digs, node_id="start")
+    graph.add_operation(joins, node_id="join", depends_on=["start"])
+    run = await ran(graph)
+    assert run["join"].value == ["start", "start.digs-1", "start.digs-2", "start.digs-3"]
+
+
 async def test_assignments_are_requests_with_names():
     """Roles 5, bad-inputs 18: same checks, same receipts, each item judged in order, counted as spawns."""
 
