@@ -95,7 +95,9 @@ def _of_records(
     for number, *columns in connection.execute(_ROWS, (run,)):
         row = Row._make(columns)
         if fault := fault_of(previous, row):
+            # what follows hangs on it
             yield f"run {run}, {fault}"
+            return
         if number < row_before + max(row.last - row.first + 1, 1):
             yield f"run {run}, record {row.seq}: its row {number} overlaps the one before, {row_before}"
         if not epoch_before <= row.epoch <= epoch:

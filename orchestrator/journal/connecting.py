@@ -84,7 +84,7 @@ def faults(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (apsw.CorruptError, apsw.NotADBError) as error:
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         raise CorruptJournalError(f"{path} is damaged: {error}; see doctor") from error
     except apsw.FullError as error:
         raise JournalError(f"{path}: the disk is full; free some space and resume") from error
@@ -132,7 +132,7 @@ def _is_there(path: Path, vfs: str | None) -> bool:
 
     Raises:
         IncompatibleJournalError: another program's file, or a newer version's.
-        CorruptJournalError: empty or missing, and its write-ahead file is not.
+        CorruptJournalError: cut, or empty or missing where its write-ahead file is not.
     """
     if not path.exists() or not path.stat().st_size:
         ahead = path.with_name(f"{path.name}-wal")
@@ -144,6 +144,8 @@ def _is_there(path: Path, vfs: str | None) -> bool:
     head = _first_bytes(path, vfs)
     if not head.startswith(_MAGIC):
         raise IncompatibleJournalError(f"{path} is not a journal (no SQLite file); it was left as it is")
+    if len(head) < _HEADER:
+        raise CorruptJournalError(f"{path} is cut to {len(head)} bytes; restore it from a copy")
     check_stamp(path, int.from_bytes(head[_STAMPED]), int.from_bytes(head[_VERSION]))
     return True
 

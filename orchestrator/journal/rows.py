@@ -160,7 +160,7 @@ def unpack(row: Row, blob: Callable[[bytes], bytes | None]) -> Record:
             record = msgspec.structs.replace(record, cause=row.cause, wall=row.wall)
         if row.blobs is not None:
             record = _restored(record, row, blob)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError, LookupError, RecursionError) as error:
         raise CorruptJournalError(
             f"run {row.run}, record {row.seq} cannot be read: {error}; it may come from a newer version"
         ) from error
