@@ -326,6 +326,7 @@ APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     f.CancelIgnored: _nothing,
     f.ResultStale: _nothing,
     f.EmissionRefused: _nothing,
+    f.ChangeRefused: _nothing,
     f.NodeSpawned: _nothing,
     f.SteerUndelivered: _nothing,
     f.GateApproved: _gate_approved,

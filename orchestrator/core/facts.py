@@ -9,6 +9,7 @@ from __future__ import annotations
 from orchestrator.core.fact_base import Fact, Failure
 from orchestrator.core.ledger_facts import (
     BranchCreated,
+    ChangeRefused,
     ContextWritten,
     EmissionAccepted,
     EmissionRefused,
@@ -68,6 +69,7 @@ __all__ = [
     "BudgetRaised",
     "CancelIgnored",
     "CancelRequested",
+    "ChangeRefused",
     "ContextWritten",
     "ControlApplied",
     "DrainRequested",
@@ -149,6 +151,7 @@ FACTS: tuple[type[Fact], ...] = (
     EmissionAccepted,
     EmissionRefused,
     SpawnRefused,
+    ChangeRefused,
     Refusals,
     GateApproved,
     GateRejected,

@@ -8,6 +8,7 @@ from orchestrator.core.fact_base import Fact
 
 __all__ = [
     "BranchCreated",
+    "ChangeRefused",
     "ContextWritten",
     "EmissionAccepted",
     "EmissionRefused",
@@ -59,6 +60,15 @@ class SpawnRefused(Fact, frozen=True):
     detail: str = ""
     assignee: str | None = None
     key: str | None = None
+
+
+class ChangeRefused(Fact, frozen=True):
+    """A change that a handler or ``on_settle`` asked for was refused: ``veto``, ``steer`` or ``write``."""
+
+    node: str | None
+    change: str
+    reason: str
+    detail: str = ""
 
 
 class Refusals(Fact, frozen=True):

@@ -8,7 +8,7 @@ from emissions import Accepted, Receipt, Refused
 from orchestrator.core.commands import EmissionIn, Proposal
 from orchestrator.core.decisions import Decision
 from orchestrator.core.emitting import take
-from orchestrator.core.facts import ContextWritten, NodeVetoed, SteerReceived
+from orchestrator.core.facts import ChangeRefused, ContextWritten, NodeVetoed, SteerReceived
 from orchestrator.core.growth import inject
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import Status
@@ -28,7 +28,15 @@ def take_with(
 
 def carry_out(decision: Decision, node: NodeState | None, proposals: Sequence[Proposal]) -> list[Receipt]:
     """Judge each proposal in turn; a refused one does not stop the next."""
-    return [_carry_out(decision, node, proposal) for proposal in proposals]
+    receipts = []
+    for proposal in proposals:
+        receipt = _carry_out(decision, node, proposal)
+        if isinstance(receipt, Refused) and proposal.kind != "inject":
+            # a refused injection is on record as a refused spawn
+            name = None if node is None else node.op.name
+            decision.fact(ChangeRefused(name, proposal.kind, receipt.reason, receipt.detail))
+        receipts.append(receipt)
+    return receipts
 
 
 def _carry_out(decision: Decision, node: NodeState | None, proposal: Proposal) -> Receipt:

@@ -14,12 +14,14 @@ from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import start_all
 from orchestrator.core.facts import AttemptGivenBack, BudgetRaised, NodeDropped, NodeReopened, RunResumed
 from orchestrator.core.state import NodeState, RunState
-from orchestrator.core.status import RunReason, Status
+from orchestrator.core.status import LIVE, RunReason, Status
 
-__all__ = ["EVERY_FAILED", "reopened_by", "resume"]
+__all__ = ["EVERY_FAILED", "can_reopen", "reopened_by", "resume"]
 
 #: In ``Resume.reopen``: every node that failed, and every gate without a verdict.
 EVERY_FAILED = "*"
+
+_UNDER_WAY = frozenset(LIVE - {Status.WAITING})
 
 
 def resume(decision: Decision, command: Resume) -> None:
@@ -62,7 +64,7 @@ def reopened_by(state: RunState, names: Iterable[str]) -> list[NodeState]:
         # the failure had stopped the run: what it cancelled runs as well
         wanted |= {name: None for name, node in state.nodes.items() if node.status is Status.CANCELLED}
     found: dict[str, None] = {}
-    queue = [name for name in wanted if name in state.nodes]
+    queue = [name for name in wanted if name in state.nodes and can_reopen(state, state.nodes[name])]
     while queue:
         name = queue.pop()
         if name in found:
@@ -74,6 +76,13 @@ def reopened_by(state: RunState, names: Iterable[str]) -> list[NodeState]:
             if state.nodes[edge.target].status is Status.SKIPPED
         ]
     return [node for name, node in state.nodes.items() if name in found]
+
+
+def can_reopen(state: RunState, node: NodeState) -> bool:
+    """True unless the gate has rejected (a veto is durable) or a dependent took the failure up and runs."""
+    return node.judgement != "rejected" and not any(
+        state.nodes[edge.target].status in _UNDER_WAY for edge in node.outs
+    )
 
 
 def _reopen(decision: Decision, nodes: list[NodeState]) -> None:

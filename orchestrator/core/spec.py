@@ -171,7 +171,10 @@ class Retry(_Spec, frozen=True):
 
     def delay(self, attempt: int, draw: float) -> float:
         """Seconds to wait after ``attempt`` failed; ``draw`` is a number in 0..1 given from outside."""
-        base = min(self.backoff * self.factor ** min(attempt - 1, 64), self.max_delay)
+        try:
+            base = min(self.backoff * self.factor ** min(attempt - 1, 64), self.max_delay)
+        except OverflowError:
+            base = self.max_delay if self.backoff else 0.0
         return base * (1.0 - self.jitter * draw)
 
 

@@ -38,7 +38,7 @@ from orchestrator.runtime.texts import said, storable
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.values import EMISSION_DEPTH, Found, NotExactError, dump, encode, settle
 from orchestrator.runtime.views import RunView
-from orchestrator.runtime.writes import gather
+from orchestrator.runtime.writes import gather, merged
 from roles import NodeError, NotApplicable
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def _predicates(
     context = dict(context_mapping(engine.state, view_of(engine.state, node), engine.reducers))
     if isinstance(plain, dict) and isinstance(plain.get("context"), dict):
         context |= plain["context"]
-    context |= {key: value for key, (value, _) in (turn.pending_writes or {}).items()}
+    context |= merged(turn.pending_writes)
     return {index: _judge(engine, index, outcome(), context) for index in sorted(wanted)}
 
 
@@ -325,7 +325,7 @@ def failed(
     """The command for a body that raised ``error``."""
     name, attempt = node.op.name, turn.attempt
     failure = failure_of(error, attempt, kind)
-    if isinstance(error, NotApplicable):
+    if issubclass(type(error), NotApplicable):
         return Finish(name, attempt, "not_applicable", error=failure), []
     values: list[bytes] = []
     proposals: tuple[Proposal, ...] = ()
@@ -347,13 +347,21 @@ def failed(
 
 
 def failure_of(error: BaseException, attempt: int, kind: str | None = None) -> Failure:
-    """An exception as a record: type, text and trace, never the live object."""
-    try:
-        message = str(error.reason) if isinstance(error, NotApplicable) else str(error)
-    except BaseException as broken:  # noqa: BLE001 (an exception whose text cannot be had)
-        message = f"(its text raised {type(broken).__name__})"
+    """An exception as a record: type, text and trace, never the live object.
+
+    Whatever the exception's own class does when it is looked at, there is a record.
+    """
+    source: Any = error.reason if issubclass(type(error), NotApplicable) else error  # type: ignore[attr-defined]
+    name = kind or _looked_at(lambda: type(error).__name__, "name")
     trace = ""
-    if not isinstance(error, OrchestratorError):
-        trace = "".join(traceback.format_exception(error, limit=-8))[-_TRACE_LIMIT:]
-    name = storable(kind or type(error).__name__)
-    return Failure(name, storable(message, _MESSAGE_LIMIT), attempt, storable(trace))
+    if not issubclass(type(error), OrchestratorError):
+        trace = _looked_at(lambda: "".join(traceback.format_exception(error, limit=-8)), "traceback")
+    message = storable(_looked_at(lambda: str(source), "text"), _MESSAGE_LIMIT)
+    return Failure(storable(name), message, attempt, storable(trace[-_TRACE_LIMIT:]))
+
+
+def _looked_at(look: Callable[[], str], what: str) -> str:
+    try:
+        return str(look())
+    except BaseException as broken:  # noqa: BLE001 (an exception that cannot even be looked at)
+        return f"(its {what} raised {type(broken).__qualname__})"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from orchestrator.core.laws import check
 from orchestrator.core.machine import GraphMachine
-from orchestrator.core.resuming import EVERY_FAILED, reopened_by
+from orchestrator.core.resuming import EVERY_FAILED, can_reopen, reopened_by
 from orchestrator.core.state import RunState
 from orchestrator.core.status import Status
 from orchestrator.errors import CorruptJournalError, OperationError
@@ -17,7 +17,7 @@ from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.wiring import Wiring
 
-__all__ = ["revive"]
+__all__ = ["refuse", "revive"]
 
 _PAGE = 1_000
 
@@ -48,7 +48,7 @@ def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunS
             f"run {run_id}: what is recorded breaks a law: {broken[0]}; look at it with callboard doctor"
         )
         raise CorruptJournalError(message)
-    _refuse(state, recovery.reopen)
+    refuse(state, recovery.reopen)
     engine = Engine(run_id, find(state), wiring, state.definition)
     for start in range(0, len(log), _PAGE):
         engine.kernel.recover(log.read(start, start + _PAGE))
@@ -59,11 +59,21 @@ def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunS
     return engine
 
 
-def _refuse(state: RunState, reopen: tuple[str, ...]) -> None:
-    """Say why a run cannot go on in this way."""
+def refuse(state: RunState, reopen: tuple[str, ...]) -> None:
+    """Say why a run cannot go on in this way, if it cannot.
+
+    Args:
+        reopen: nodes that are to run again, as ``Recovery.reopen``; empty to resume.
+
+    Raises:
+        OperationError: it has ended, or there is nothing to retry.
+    """
+    if not state.run:
+        message = "the run has no first record: it was killed before it began; start it again"
+        raise OperationError(message)
     if state.ended and not reopen:
-        hint = f"callboard retry {state.run}" if state.ended == "failed" else f"callboard fork {state.run}"
-        message = f"run {state.run} has ended ({state.ended}); nothing of it runs again, except by {hint}"
+        hint = f"; what failed runs again: callboard retry {state.run}" if state.ended == "failed" else ""
+        message = f"run {state.run} has ended ({state.ended}); nothing of it is left to resume{hint}"
         raise OperationError(message)
     for name in reopen:
         if name == EVERY_FAILED:
@@ -74,6 +84,9 @@ def _refuse(state: RunState, reopen: tuple[str, ...]) -> None:
             raise OperationError(message)
         if node.status is not Status.FAILED and node.judgement != "undecided":
             message = f"{name} is {node.status.value}; only a failed node or an undecided gate is run again"
+            raise OperationError(message)
+        if not can_reopen(state, node):
+            message = f"{name} cannot run again: it rejected, or a node that accepts its failure is under way"
             raise OperationError(message)
     if reopen and not reopened_by(state, reopen):
         message = f"run {state.run} has no failed node and no undecided gate; there is nothing to retry"

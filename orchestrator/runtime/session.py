@@ -102,7 +102,8 @@ class Session(Registrations):
         self._stack = self._group = None
         if stack is None or group is None:
             return None
-        with CancelScope(shield=True):
+        with anyio.move_on_after(self._grace + DEFAULT_GRACE, shield=True):
+            # bounded: a journal that never answers must not hold whoever leaves
             for run in list(self._runs.values()):
                 run.interrupt()
                 await run.over()

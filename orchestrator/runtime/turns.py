@@ -178,7 +178,7 @@ class RoleTurn:
         """Write to the shared context when this node completes."""
         _, _, plain = settle(value, _word(key, "the key of a context write"))
         if self._pending is None:
-            self._pending = {}
+            self._pending = []
         writes.add(self._pending, key, plain, replace=replace)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.core.commands import WriteIn
@@ -10,10 +9,10 @@ from orchestrator.core.context import merge
 from orchestrator.errors import ExecutionError
 from orchestrator.runtime.values import encode
 
-__all__ = ["Pending", "add", "gather", "leaves_of"]
+__all__ = ["Pending", "add", "gather", "leaves_of", "merged"]
 
-#: key -> (plain value, replace)
-Pending = dict[str, tuple[Any, bool]]
+#: (key, plain value, replace), in the order of writing
+Pending = list[tuple[str, Any, bool]]
 _LEAF_LIMIT = 10_000
 
 
@@ -37,7 +36,7 @@ def _escaped(key: str) -> str:
 def gather(
     pending: Pending | None, plain: object, writes: str | None, values: list[bytes]
 ) -> tuple[WriteIn, ...]:
-    """All writes of a completed turn; a later write of one key goes over an earlier one.
+    """All writes of a completed turn, in order; the core folds several of one key.
 
     Args:
         pending: what ``turn.write`` left. plain: the node's value. writes: key of the whole value.
@@ -46,32 +45,30 @@ def gather(
     Raises:
         ExecutionError: ``context`` in the value is no mapping.
     """
-    all_writes: Pending = dict(pending or {})
+    all_writes: Pending = list(pending or ())
     if isinstance(plain, dict) and "context" in plain:
         returned = plain["context"]
         if not isinstance(returned, dict):
             message = f"result.context is {type(returned).__name__}; it must be a mapping of context keys"
             raise ExecutionError(message)
-        for key, value in returned.items():
-            _over(all_writes, key, value, replace=False)
+        all_writes += [(key, value, False) for key, value in returned.items()]
     if writes is not None:
-        _over(all_writes, writes, plain, replace=False)
+        all_writes.append((writes, plain, False))
     made = []
-    for key, (value, replace) in all_writes.items():
+    for key, value, replace in all_writes:
         values.append(encode(value, key))
         made.append(WriteIn(key, len(values) - 1, leaves_of(value), replace))
     return tuple(made)
 
 
-def _over(writes: Pending, key: str, value: object, *, replace: bool) -> None:
-    before: Mapping[str, tuple[Any, bool]] = writes
-    if key in before and not replace:
-        old, replaced = before[key]
-        writes[key] = (merge(old, value), replaced)
-    else:
-        writes[key] = (value, replace)
-
-
 def add(writes: Pending, key: str, value: object, *, replace: bool) -> None:
     """One more write of a turn."""
-    _over(writes, key, value, replace=replace)
+    writes.append((key, value, replace))
+
+
+def merged(writes: Pending | None) -> dict[str, Any]:
+    """What the writes of a turn come to where no key has a reducer."""
+    plain: dict[str, Any] = {}
+    for key, value, replace in writes or ():
+        plain[key] = merge(plain[key], value) if key in plain and not replace else value
+    return plain

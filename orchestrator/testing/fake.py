@@ -75,7 +75,7 @@ class FakeTurn:
         self._answers = encoded(given.answers, "answers")
         self._steps = encoded(given.steps, "steps")
         self._unread = list(given.steers)
-        self._pending: context_writes.Pending = {}
+        self._pending: context_writes.Pending = []
         self._workdir = given.workdir
         self._artifacts = tuple(given.artifacts)
         self._mark = object()
@@ -238,7 +238,8 @@ class FakeTurn:
     @property
     def writes(self) -> dict[str, Any]:
         """What the role wrote to the shared context, by key, merged as a run merges one node's writes."""
-        return {key: _decode(settle(value, key)[0]) for key, (value, _) in self._pending.items()}
+        plain = context_writes.merged(self._pending)
+        return {key: _decode(settle(value, key)[0]) for key, value in plain.items()}
 
     @property
     def steps(self) -> dict[str, Any]:
