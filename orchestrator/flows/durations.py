@@ -9,6 +9,8 @@ __all__ = ["DURATION_FORM", "seconds"]
 
 DURATION_FORM = "a duration such as 90s, 30m or 2h"
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+#: Above it an int may be too large for a float.
+_HUGE = 2**63
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|d)")
 
 
@@ -19,7 +21,7 @@ def seconds(value: object) -> float:
         ValueError: it is neither, or not positive and finite.
     """
     found: float | None = None
-    if type(value) is int or type(value) is float:
+    if type(value) is float or (type(value) is int and value < _HUGE):
         found = float(value)
     elif type(value) is str:
         match = _DURATION.fullmatch(value.strip())

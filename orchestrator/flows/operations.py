@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any, Final, TypedDict, Unpack
 
 import pydantic
 
 from emissions import Verdict
-from orchestrator.core.encoding import encoded, struct_of
+from orchestrator.core.encoding import encoded, fields_of, struct_of
 from orchestrator.core.expressions import FUNCTIONS, LITERALS, ExpressionError
 from orchestrator.core.spec import NAME_LIMIT, Gate, Operation, Retry, Undecided, name_fault
 from orchestrator.core.templates import compile_template, needs_rendering, walk_texts
@@ -39,6 +40,8 @@ BRANCH_VERBS: Final = frozenset(
 #: Names that a node may not take because expressions know them.
 WORDS_OF_EXPRESSIONS: Final = FUNCTIONS | frozenset(LITERALS)
 _ATTEMPT_LIMIT = 1_000
+#: Seconds; far below what a record's nanoseconds can hold.
+_DELAY_LIMIT = 1e9
 _NEEDS = ("any", "all")
 _REFUSABLE = ("APPROVE-WITH-FIXES", "REQUEST-CHANGES", "REJECT")
 
@@ -209,14 +212,14 @@ def make_retry(retry: object, where: str) -> Retry | None:
         found = Retry(attempts=retry)
     else:
         try:
-            found = retry if isinstance(retry, Retry) else struct_of(Retry, retry)
+            found = struct_of(Retry, fields_of(retry) if isinstance(retry, Retry) else retry)
         except ValueError as error:
             raise OperationError(f"{where}: {error}; write 3 or {{attempts, backoff, on}}") from error
-    sound = 1 <= found.attempts <= _ATTEMPT_LIMIT and found.backoff >= 0 and found.factor >= 1
-    if not sound or found.max_delay < 0 or not 0 <= found.jitter <= 1:
+    sound = 1 <= found.attempts <= _ATTEMPT_LIMIT and 1 <= found.factor < inf and 0 <= found.jitter <= 1
+    if not sound or not 0 <= found.backoff <= _DELAY_LIMIT or not 0 <= found.max_delay <= _DELAY_LIMIT:
         message = (
             f"{where} does not fit: attempts 1 to 1,000 (the first counts), "
-            "backoff and max_delay at least 0, factor at least 1, jitter 0 to 1"
+            f"backoff and max_delay 0 to {_DELAY_LIMIT:.0f} s, factor at least 1, jitter 0 to 1"
         )
         raise OperationError(message)
     return found

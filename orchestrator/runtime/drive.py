@@ -62,6 +62,7 @@ import msgspec
 from anyio import CancelScope, current_effective_deadline, current_time, get_cancelled_exc_class, sleep
 
 from orchestrator.runtime.abandon import abandon, open_blocks
+from orchestrator.runtime.raised import only_cancellation, trimmed
 
 __all__ = [
     "Cancelled",
@@ -164,7 +165,7 @@ def start(coro: Coroutine[Any, Any, Any], context: Context) -> Returned | Raised
     except StopIteration as stop:
         return Returned(stop.value)
     except BaseException as error:  # noqa: BLE001 - the outcome is a value
-        return Raised(_trimmed(error), _only_cancellation(error))
+        return Raised(trimmed(error), only_cancellation(error))
     return Suspended(coro, context, trap)
 
 
@@ -380,25 +381,8 @@ def _from_outside(scope: CancelScope, shutter: CancelScope) -> bool:
 
 def _failure(error: BaseException) -> Outcome:
     """Judge what a body raised, when its own scopes are gone and only those around it are left."""
-    if not _only_cancellation(error):
-        return Raised(_trimmed(error))
+    if not only_cancellation(error):
+        return Raised(trimmed(error))
     if current_effective_deadline() == -inf:
-        return Cancelled(ignored=False, error=_trimmed(error))
-    return Raised(_trimmed(error), stray=True)
-
-
-def _only_cancellation(error: BaseException) -> bool:
-    if isinstance(error, Exception):
-        return False
-    kind = get_cancelled_exc_class()
-    if isinstance(error, BaseExceptionGroup):
-        return error.split(kind)[1] is None
-    return isinstance(error, kind)
-
-
-def _trimmed(error: BaseException) -> BaseException:
-    """Drop our own frame from the traceback: it would keep the body's frames alive in a cycle."""
-    trace = error.__traceback__
-    if trace is not None and trace.tb_next is not None:
-        return error.with_traceback(trace.tb_next)
-    return error
+        return Cancelled(ignored=False, error=trimmed(error))
+    return Raised(trimmed(error), stray=True)

@@ -22,6 +22,7 @@ from orchestrator.core.status import TERMINAL
 from orchestrator.errors import GraphError, OperationError, UnknownNodeError
 from orchestrator.flows.conditions import EdgeCondition
 from orchestrator.flows.graph import Graph
+from orchestrator.flows.operations import make_retry
 from orchestrator.runtime.values import encode, settle
 from roles import Catalogue, Role
 
@@ -80,8 +81,8 @@ def resolved_concurrency(limit: int | None) -> int:
             message = f"{_CONCURRENCY_VARIABLE} is {text!r}; give a number of at least 1"
             raise OperationError(message)
         return int(text)
-    if limit < 1:
-        message = f"concurrency is {limit}; at least 1 node must be able to run"
+    if type(limit) is not int or not 1 <= limit < _HUGE:
+        message = f"concurrency is {limit!r}; at least 1 node must be able to run: give a whole number"
         raise OperationError(message)
     return limit
 
@@ -162,7 +163,7 @@ def _retry(role: Role) -> Retry | None:
     retry = role.retry
     if retry is None or isinstance(retry, Retry):
         return retry
-    return Retry(
+    given = Retry(
         attempts=retry.attempts,
         backoff=retry.backoff,
         factor=retry.factor,
@@ -170,6 +171,7 @@ def _retry(role: Role) -> Retry | None:
         jitter=retry.jitter,
         on=tuple(retry.on),
     )
+    return make_retry(given, f"retry of role {role.name}")
 
 
 def _operation(
@@ -298,11 +300,27 @@ def _first_context(context: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[tu
     )
 
 
+#: Budgets that may be None, and those that need not be whole numbers.
+_UNBOUNDED = ("tokens", "cost_usd", "wall_clock")
+_MEASURED = ("cost_usd", "wall_clock")
+#: What a record's numbers can hold.
+_HUGE = 2**63
+
+
 def _checked(budget: Budget, roles: Mapping[str, Role]) -> Budget:
-    for name in ("spawns", "depth", "escalations"):
-        if getattr(budget, name) < 0:
-            message = f"budget.{name} is {getattr(budget, name)}; 0 means none, a negative number nothing"
+    for name in ("tokens", "cost_usd", "wall_clock", "spawns", "depth", "escalations"):
+        limit = getattr(budget, name)
+        kinds = (int, float) if name in _MEASURED else (int,)
+        if limit is None and name in _UNBOUNDED:
+            continue
+        if type(limit) not in kinds or not 0 <= limit < _HUGE:
+            bound = "; None is no limit" if name in _UNBOUNDED else ""
+            message = f"budget.{name} is {limit!r}; give a number from 0, which means none{bound}"
             raise OperationError(message)
+    assignees: object = budget.assignees
+    if isinstance(assignees, str):
+        message = f"budget.assignees is the text {assignees!r}; give a list of roles"
+        raise OperationError(message)
     for assignee in budget.assignees or ():
         if assignee not in roles:
             message = f"budget.assignees names {assignee!r}, which is no role" + _nearest(assignee, roles)

@@ -38,7 +38,7 @@ async def test_a_flood_that_leaves_no_record_lets_the_loop_live(say: Any) -> Non
 
     @role()
     async def other(turn: Any) -> None:
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
 
     graph = OperationGraphBuilder()
     graph.add_operation(floods, depends_on=[])
@@ -54,7 +54,7 @@ async def test_a_flood_that_leaves_no_record_lets_the_loop_live(say: Any) -> Non
 
 
 async def test_two_questions_at_once(anyio_backend: str) -> None:
-    """Fault: the answer to the first of two questions of one turn woke the second; the first hung for ever."""
+    """Fault: the answer to the first of two questions of one turn woke the second; the first hung."""
 
     @role()
     async def asks(turn: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ async def test_two_questions_at_once(anyio_backend: str) -> None:
     ids=repr,
 )
 async def test_a_question_that_no_record_can_hold(options: dict[str, Any]) -> None:
-    """Fault: choices that are no texts halted the run at the first answer; expiries beyond 64 bits were kept."""
+    """Fault: choices that are no texts halted the run at the first answer; huge expiries were kept."""
 
     @role()
     async def asks(turn: Any) -> Any:
