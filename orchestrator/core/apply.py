@@ -101,7 +101,8 @@ def _run_ended(state: RunState, fact: f.RunEnded, _frame: Frame) -> None:
 
 def _node_ready(state: RunState, fact: f.NodeReady, frame: Frame) -> None:
     node = state.nodes[fact.node]
-    leave_status(state, node)
+    if node.status is not Status.WAITING:
+        leave_status(state, node)
     # an answered question goes on with the attempt that asked it
     node.resumes = node.status is Status.ASKING
     node.status = Status.READY

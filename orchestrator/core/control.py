@@ -11,6 +11,7 @@ from orchestrator.core import commands as c
 from orchestrator.core.closing import stop_run, suspend_run
 from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import start_all, wake
+from orchestrator.core.emitting import take
 from orchestrator.core.facts import (
     BranchCreated,
     BudgetRaised,
@@ -21,13 +22,12 @@ from orchestrator.core.facts import (
     RunPaused,
     RunUnpaused,
     SteerDelivered,
-    SteerReceived,
     StepMemoised,
 )
 from orchestrator.core.gates import decide_gate
 from orchestrator.core.growth import inject
 from orchestrator.core.outcomes import release_dependents, stopped
-from orchestrator.core.proposals import take_with
+from orchestrator.core.proposals import take_note, take_with
 from orchestrator.core.refusing import refuse, refuse_growth
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import TERMINAL, RunReason, Status
@@ -69,8 +69,10 @@ def emit(decision: Decision, command: c.Emit) -> None:
         decision.receipts.append(refuse(decision, node, command.emission, "not_running", detail))
     elif command.failed:
         decision.receipts.append(refuse(decision, node, command.emission, "handler_error", command.failed))
-    else:
+    elif command.proposals:
         take_with(decision, node, command.emission, command.proposals)
+    else:
+        take(decision, node, command.emission)
 
 
 def attempt_stopped(decision: Decision, command: c.AttemptStopped) -> None:
@@ -162,23 +164,7 @@ def raise_budget(decision: Decision, command: c.RaiseBudget) -> None:
 
 def steer(decision: Decision, command: c.Steer) -> None:
     """Take an operator's note, unless it is for a node that has settled."""
-    state = decision.state
-    target: str | None = None
-    node: NodeState | None = None
-    if command.target is not None:
-        node = state.resolve(command.target)
-        if node is None:
-            decision.receipts.append(Refused("unknown_node", f"{command.target!r} is no node of this run"))
-            return
-        if node.status in TERMINAL:
-            decision.receipts.append(Refused("too_late", f"{node.name} is {node.status.value}"))
-            return
-        target = node.op.name
-    number = len(state.steers) + 1
-    decision.fact(SteerReceived(number, command.text, command.time, target))
-    if node is not None and node.status is Status.RUNNING:
-        decision.fact(SteerDelivered(number, node.op.name, node.attempt))
-    decision.receipts.append(Accepted(target, number))
+    decision.receipts.append(take_note(decision, command.text, command.time, command.target))
 
 
 def take_steers(decision: Decision, command: c.TakeSteers) -> None:
@@ -264,8 +250,10 @@ def too_late(decision: Decision, command: c.Command) -> None:
 
 
 def memoise(decision: Decision, command: c.Memoise) -> None:
-    """Keep a sub-step's result for later attempts."""
-    decision.fact(StepMemoised(command.node, command.key, command.value))
+    """Keep a sub-step's result for later attempts; one of an attempt that is over helps nobody."""
+    node = decision.state.nodes[command.node]
+    if node.attempt == command.attempt and node.status not in TERMINAL:
+        decision.fact(StepMemoised(command.node, command.key, command.value))
 
 
 def branch_made(decision: Decision, command: c.BranchMade) -> None:

@@ -61,13 +61,21 @@ def _take(decision: Decision, node: NodeState, emission: EmissionIn) -> Receipt:
     nth, again = _sighting(node, emission, payload)
     if again is not None:
         return _seen(decision, node, emission, again)
-    if emission.kind not in grants_of(decision.state, node):
+    if not _declared(decision.state, node, emission.kind) and (
+        emission.kind not in grants_of(decision.state, node)
+    ):
         return refuse(decision, node, emission, "not_granted", _not_granted(decision.state, node, emission))
     act = _ACTS.get(emission.kind)
     child = None if act is None else act(decision, node, emission, payload)
     if isinstance(child, Refused):
         return child
     return accept(decision, node, emission, nth, child)
+
+
+def _declared(state: RunState, node: NodeState, kind: str) -> bool:
+    """True if the role declares the kind and nothing narrows it: the whole grant is seldom needed."""
+    role = state.roles.get(node.op.role or "")
+    return role is not None and node.op.emits is None and state.budget.spawns > 0 and kind in role.emits
 
 
 def accept(

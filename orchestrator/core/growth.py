@@ -53,14 +53,19 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     speaks: bool = False
 
 
-def spawn(decision: Decision, node: NodeState, _emission: EmissionIn, payload: bytes) -> str | Refused:
+def spawn(decision: Decision, node: NodeState, emission: EmissionIn, payload: bytes) -> str | Refused:
     """Judge a SpawnRequest of a running node."""
-    request = read_spawn(payload)
+    try:
+        request = read_spawn(payload)
+    except msgspec.ValidationError as error:
+        return refuse_growth(decision, node, "invalid", f"SpawnRequest: {error}", key=emission.key)
     state = decision.state
     # the first check is the cheapest, because a flood of requests ends here
     if state.spawns >= state.budget.spawns:
         return _over_cap(decision, node, request.assignee, request.key)
-    role, assignee, fault = _assignee(state, node, request.assignee)
+    role, assignee, fault = state.roles.get(request.assignee or ""), request.assignee, None
+    if role is None:
+        role, assignee, fault = _assignee(state, node, request.assignee)
     before = request.before
     if before == "successors":
         nodes = state.nodes
@@ -151,7 +156,9 @@ def admit(decision: Decision, child: Child) -> str | Refused:
     decision.fact(
         NodeAdded(
             operation,
-            _edges(state, child, operation.name),
+            _edges(state, child, operation.name)
+            if child.after or child.before or not child.independent
+            else (),
             parent,
             number,
             0 if emitter is None else emitter.depth + 1,
@@ -207,7 +214,7 @@ def _faults(state: RunState, child: Child) -> tuple[str, str] | None:
             return "verb_not_allowed", f"{role.name!r} performs {', '.join(role.verbs)}, not {child.verb!r}"
     if child.name is not None and child.name in state.nodes:
         return "exists", f"a node {child.name!r} exists; a node never runs twice"
-    return _edge_faults(state, child)
+    return _edge_faults(state, child) if child.after or child.before else None
 
 
 def _edge_faults(state: RunState, child: Child) -> tuple[str, str] | None:

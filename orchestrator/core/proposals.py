@@ -8,12 +8,12 @@ from emissions import Accepted, Receipt, Refused
 from orchestrator.core.commands import EmissionIn, Proposal
 from orchestrator.core.decisions import Decision
 from orchestrator.core.emitting import take
-from orchestrator.core.facts import ChangeRefused, ContextWritten, NodeVetoed, SteerReceived
+from orchestrator.core.facts import ChangeRefused, ContextWritten, NodeVetoed, SteerDelivered, SteerReceived
 from orchestrator.core.growth import inject
 from orchestrator.core.state import NodeState
-from orchestrator.core.status import Status
+from orchestrator.core.status import TERMINAL, Status
 
-__all__ = ["carry_out", "take_with"]
+__all__ = ["carry_out", "take_note", "take_with"]
 
 
 def take_with(
@@ -46,14 +46,11 @@ def _carry_out(decision: Decision, node: NodeState | None, proposal: Proposal) -
         write = proposal.write
         decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))
         return Accepted()
+    if proposal.kind == "steer":
+        return take_note(decision, proposal.reason, proposal.time, proposal.node)
     target = None if proposal.node is None else decision.state.resolve(proposal.node)
     if proposal.node is not None and target is None:
         return Refused("unknown_node", f"{proposal.node!r} is no node of this run")
-    if proposal.kind == "steer":
-        number = len(decision.state.steers) + 1
-        name = None if target is None else target.name
-        decision.fact(SteerReceived(number, proposal.reason, proposal.time, name))
-        return Accepted()
     # one that backs off or was given back is ready again, and has started all the same
     if target is None or target.attempt or target.status not in (Status.WAITING, Status.READY):
         return Refused("too_late", f"{proposal.node} has started")
@@ -62,3 +59,17 @@ def _carry_out(decision: Decision, node: NodeState | None, proposal: Proposal) -
         target, Status.VETOED, NodeVetoed(target.op.name, (who,), f"vetoed by {who}: {proposal.reason}")
     )
     return Accepted()
+
+
+def take_note(decision: Decision, text: str, time: str, target: str | None) -> Receipt:
+    """Take a note for a node, or for the next one that starts; one that runs has it at once."""
+    node = None if target is None else decision.state.resolve(target)
+    if target is not None and node is None:
+        return Refused("unknown_node", f"{target!r} is no node of this run")
+    if node is not None and node.status in TERMINAL:
+        return Refused("too_late", f"{node.name} is {node.status.value}")
+    number, name = len(decision.state.steers) + 1, None if node is None else node.op.name
+    decision.fact(SteerReceived(number, text, time, name))
+    if node is not None and node.status in (Status.RUNNING, Status.ASKING):
+        decision.fact(SteerDelivered(number, node.op.name, node.attempt))
+    return Accepted(name, number)

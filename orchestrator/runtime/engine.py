@@ -102,7 +102,6 @@ class Engine:
         self._group: TaskGroup | None = None
         self._timing = False
         self.own = False
-        self._stamps: dict[str, tuple[str, str, int]] = {}
 
     # --- the run's life ------------------------------------------------------------------------
 
@@ -214,34 +213,30 @@ class Engine:
             self.kernel.journal.flush()
         return receipts[-1] if receipts else Accepted()
 
-    def emit(self, node: NodeState, attempt: int, emission: Emission) -> Receipt:
-        """A running node's emission; the receipt is given out by the caller when it is durable."""
+    def emit(self, node: NodeState, turn: RoleTurn, emission: Emission) -> Receipt:
+        """A running node's emission; the receipt is given out by the caller when it is durable.
+
+        The instance is marked with its turn: met again in the value, it is known.
+        """
         if not hasattr(type(emission), "emission_kind"):
             # isinstance costs more than the rest of this method: pydantic's metaclass answers it in Python
             message = f"turn.emit takes an emission, not {type(emission).__name__}"
             raise TypeError(message)
         values: list[bytes] = []
         one, proposals = incoming(self, node, emission, values, "call")
-        decision = self.kernel.submit(Emit(node.op.name, attempt, one, proposals), values)
+        decision = self.kernel.submit(Emit(node.op.name, turn.attempt, one, proposals), values)
         if not decision.facts:
             # answered without a record, it counts all the same: a flood of refusals lets the loop live
             self.published += 1
-        stamp(emission, self.stamp_of(node, attempt))
+        stamp(emission, turn)
         return decision.receipts[0]
 
-    def emit_now(self, node: NodeState, attempt: int, emission: Emission) -> Receipt:
+    def emit_now(self, node: NodeState, turn: RoleTurn, emission: Emission) -> Receipt:
         """``emit`` for a role in a thread: returns when the receipt is durable."""
-        receipt = self.emit(node, attempt, emission)
+        receipt = self.emit(node, turn, emission)
         if self.kernel.acknowledged < self.kernel.submitted:
             self.kernel.journal.flush()
         return receipt
-
-    def stamp_of(self, node: NodeState, attempt: int) -> tuple[str, str, int]:
-        """The mark of emissions that were seen in this attempt."""
-        known = self._stamps.get(node.op.name)
-        if known is None or known[2] != attempt:
-            known = self._stamps[node.op.name] = (self.run_id, node.op.name, attempt)
-        return known
 
     def stopped(self, node: NodeState, attempt: int, *, ignored: bool) -> None:
         """An attempt has stopped because it, or the whole run, was cancelled."""

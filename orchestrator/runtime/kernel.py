@@ -106,7 +106,7 @@ class Kernel:
             facts = decision.facts
             if facts:
                 self._seq += 1
-                raw = [Raw(value) for value in values]
+                raw = [Raw(values[0])] if len(values) == 1 else [Raw(value) for value in values]
                 wall = time.time_ns()
                 self._outbox.append(
                     Record(self._seq, first, decision.at, command, facts, raw, decision.cause, wall)

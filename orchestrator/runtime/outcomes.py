@@ -148,16 +148,15 @@ def _emissions(
 ) -> tuple[tuple[EmissionIn, ...], tuple[Proposal, ...]]:
     taken: list[EmissionIn] = []
     proposals: tuple[Proposal, ...] = ()
-    token = engine.stamp_of(node, turn.attempt)
     for found in settled.found:
-        if emission_stamp(found.emission) == token:
+        if emission_stamp(found.emission) is turn:
             taken += _again(node, found, settled.values)
             continue
         if found.depth > EMISSION_DEPTH:
             kind = found.emission.emission_kind
             taken.append(EmissionIn(kind, channel="result", reason="too_deep", detail=found.path))
             continue
-        stamp(found.emission, token)
+        stamp(found.emission, turn)
         one, more = incoming(engine, node, found.emission, settled.values, "result", len(taken))
         taken.append(one)
         proposals += more

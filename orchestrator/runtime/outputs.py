@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from orchestrator.core.context import Reducer
 from orchestrator.core.scopes import outputs_scope
+from orchestrator.core.state import RunState
 from orchestrator.core.templates import compile_template
 from orchestrator.errors import OrchestratorError
 
-if TYPE_CHECKING:
-    from orchestrator.runtime.engine import Engine
-
-__all__ = ["render_outputs"]
+__all__ = ["Finished", "render_outputs"]
 
 
-def render_outputs(outputs: Mapping[str, str], engine: Engine) -> dict[str, Any]:
+class Finished(Protocol):
+    """What outputs are rendered from: a run that was driven here, or one that was read."""
+
+    log: logging.Logger
+
+    @property
+    def state(self) -> RunState:
+        """What the run came to."""
+
+    @property
+    def reducers(self) -> Mapping[str, Reducer]:
+        """The run's own reducers."""
+
+
+def render_outputs(outputs: Mapping[str, str], run: Finished) -> dict[str, Any]:
     """Name -> value; what cannot be rendered (a node that did not complete) is left out and logged."""
     if not outputs:
         return {}
-    scope = outputs_scope(engine.state, engine.reducers)
+    scope = outputs_scope(run.state, run.reducers)
     rendered: dict[str, Any] = {}
     for name, text in outputs.items():
         try:
             rendered[name] = compile_template(text).value(scope)
         except OrchestratorError as error:
-            engine.log.info("output %s is absent: %s", name, error)
+            run.log.info("output %s is absent: %s", name, error)
     return rendered

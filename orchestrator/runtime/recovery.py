@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from orchestrator.core.commands import Answer, ControlIn, Resume
+from orchestrator.core.resuming import reopened_by
 from orchestrator.core.state import RunState
-from orchestrator.core.status import Status
+from orchestrator.core.status import TERMINAL, Status
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.requests import Row, requests_from
 from orchestrator.runtime.values import encode
@@ -103,7 +104,18 @@ def _set_timers(engine: Engine) -> None:
         engine.set_timer(max(0.0, state.budget.wall_clock - state.at / _SECOND), "wall_clock", None, 0)
 
 
-def outlook(state: RunState, reopened: int = 0) -> str:
-    """One line before a run goes on: ``reuses 9, will run 3``."""
-    settled = sum(1 for node in state.nodes.values() if node.settled_at or node.restored)
-    return f"reuses {settled - reopened}, will run {len(state.nodes) - settled + reopened}"
+def outlook(state: RunState, reopen: Iterable[str] = ()) -> str:
+    """One line before a run goes on: ``reuses 9, will run 3``.
+
+    Args:
+        reopen: nodes that run again, as ``Recovery.reopen``; what failed ones have grown goes.
+    """
+    reopened = {node.op.name for node in reopened_by(state, reopen)}
+    repeated = {name for name in reopened if state.nodes[name].status is Status.FAILED}
+    grown: set[str] = set()
+    for name, node in state.nodes.items():
+        if node.parent in repeated | grown and node.rungs == 0:
+            grown.add(name)
+    kept = [node for name, node in state.nodes.items() if name not in grown]
+    settled = sum(node.status in TERMINAL for node in kept if node.op.name not in reopened)
+    return f"reuses {settled:,}, will run {len(kept) - settled:,}"

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from orchestrator.core.context import Reducer, conflict_in, view_at_end
+from orchestrator.core.context import REDUCERS, Reducer, conflict_in, view_at_end
 from orchestrator.core.scopes import context_mapping
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import ENDED, RunReason, Status
+from orchestrator.runtime.nexts import next_command
 from roles import NodeError
 
 __all__ = [
@@ -333,10 +334,14 @@ def run_result(
     """A run's state as a result.
 
     Args:
-        fault: why it halted. reducers: the run's own. outputs: what the document declares, rendered.
+        fault: why it halted. reducers: the run's own; a key of the context whose reducer is not known here
+            is left out. outputs: what the document declares, rendered.
     """
-    reason = RunReason.NEEDS_RECOVERY if fault is not None else RunReason(state.ended or state.suspended)
-    view = view_at_end(state)
+    # a run without a last word was interrupted: its process is gone
+    stopped = RunReason(state.ended or state.suspended or RunReason.INTERRUPTED)
+    reason = RunReason.NEEDS_RECOVERY if fault is not None else stopped
+    known = {None, *REDUCERS, *(reducers or {})}
+    view = {key: names for key, names in view_at_end(state).items() if state.plan.reducers.get(key) in known}
     clean = {key: names for key, names in view.items() if conflict_in(state, {key: names}) is None}
     return RunResult(
         state.run,
@@ -345,7 +350,7 @@ def run_result(
         str(fault) if fault is not None else state.detail,
         _NodeResults(state.nodes),
         dict(outputs or {}),
-        _next(state, reason),
+        next_command(state, reason),
         dict(context_mapping(state, clean, reducers)),
         _dropped(state),
         _spawned(state),
@@ -381,20 +386,3 @@ def _total(state: RunState) -> Usage:
         sum(node.output_tokens for node in nodes),
         sum(priced) if priced else None,
     )
-
-
-def _next(state: RunState, reason: RunReason) -> str:
-    """The command that goes on (journal.md, "How a run stops")."""
-    run = state.run
-    undecided = next((node.op.name for node in state.nodes.values() if node.judgement == "undecided"), "GATE")
-    rejected = (state.rejected or ["GATE"])[0]
-    commands = {
-        RunReason.FAILED: f"callboard retry {run}",
-        RunReason.GATE_REJECTED: f"callboard fork {run} --at {rejected} --answer VERDICT --because TEXT",
-        RunReason.CANCELLED: f"callboard fork {run}",
-        RunReason.GATE_UNDECIDED: f"callboard answer {run} {undecided} VERDICT --because TEXT",
-        RunReason.AWAITING_ANSWER: f"callboard answer {run} KEY VALUE",
-        RunReason.NEEDS_RECOVERY: f"callboard doctor {run}",
-        RunReason.STUCK: f"callboard cancel {run}",
-    }
-    return "" if reason is RunReason.COMPLETED else commands.get(reason, f"callboard resume {run}")

@@ -158,7 +158,7 @@ class RoleTurn:
         engine = self._engine
         kernel = engine.kernel
         try:
-            receipt = engine.emit(self._state, self.attempt, emission)
+            receipt = engine.emit(self._state, self, emission)
             if kernel.acknowledged < kernel.submitted:
                 await kernel.durable(kernel.submitted)
             elif engine.published >= engine.workers.busy_until:
@@ -172,7 +172,7 @@ class RoleTurn:
     def emit_sync(self, emission: Emission, /) -> Receipt:
         """``emit`` from a plain ``def`` role."""
         engine = self._engine
-        return call_on_loop(engine.token, engine.emit_now, self._state, self.attempt, emission)
+        return call_on_loop(engine.token, engine.emit_now, self._state, self, emission)
 
     def write(self, key: str, value: Any, *, replace: bool = False) -> None:
         """Write to the shared context when this node completes."""
