@@ -115,6 +115,7 @@ def _of_records(
 
 
 def _of_columns(row: Row, record: Record) -> Iterator[str]:
-    said = (record.seq, record.first, record.last, type(record.command).__name__)
-    if said != (row.seq, row.first, row.last, row.command):
+    command = type(record.command).__name__
+    said = (record.seq, record.first, record.last, command, record.cause, record.wall)
+    if said != (row.seq, row.first, row.last, row.command, row.cause, row.wall):
         yield f"run {row.run}, record {row.seq}: its columns do not say what its payload says"

@@ -72,14 +72,18 @@ class Fetcher:
             found = self._connection.execute(_LINK, (self._run, seq)).get
         return bytes(found) if found is not None else None
 
-    def records(self, after: int, upto: int) -> Iterator[Record]:
+    def records(self, after: int, upto: int) -> list[Record]:
         """Records ``after`` < seq <= ``upto``.
 
         Raises:
             CorruptJournalError: a record is missing, changed or cannot be decoded; names it.
         """
-        for row in self.rows(after, upto):
-            yield unpack(row, lambda name: blob_of(self._connection, name))
+        connection = self._connection
+
+        def blob(name: bytes) -> bytes | None:
+            return blob_of(connection, name)
+
+        return [unpack(row, blob) for row in self.rows(after, upto)]
 
     def rows(self, after: int, upto: int) -> Iterator[Row]:
         """Rows ``after`` < seq <= ``upto``, each checked against the one before.
@@ -87,19 +91,18 @@ class Fetcher:
         Raises:
             CorruptJournalError: a record is missing or changed; names it.
         """
-        previous = self._previous
-        if previous.seq != after:
-            previous = self.end_at(after)
+        seq, last, digest = self._previous if self._previous.seq == after else self.end_at(after)
         with faults(self._path):
             for values in self._connection.execute(_ROWS, (self._run, after, upto)):
                 row = Row._make(values)
-                if fault := fault_of(previous, row):
+                if row.seq != seq + 1 or row.first != last + 1 or not _linked(digest, row):
+                    fault = fault_of(Tail(seq, last, digest), row)
                     raise CorruptJournalError(f"{self._path}: run {self._run}, {fault}")
-                previous = Tail(row.seq, row.last, row.hash)
+                seq, last, digest = row.seq, row.last, row.hash
                 yield row
-        if previous.seq < upto:
-            raise CorruptJournalError(f"{self._path}: run {self._run}: record {previous.seq + 1} is missing")
-        self._previous = previous
+        if seq < upto:
+            raise CorruptJournalError(f"{self._path}: run {self._run}: record {seq + 1} is missing")
+        self._previous = Tail(seq, last, digest)
 
     def end_at(self, seq: int) -> Tail:
         """The end of the log as it was when it had ``seq`` records.
@@ -122,10 +125,15 @@ def fault_of(previous: Tail, row: Row) -> str:
         return f"record {previous.seq + 1} is missing"
     if row.first != previous.last + 1:
         return f"record {row.seq} begins with fact {row.first} instead of {previous.last + 1}"
+    if not _linked(previous.hash, row):
+        return f"record {row.seq} is not what was written (checksum); `doctor --copy` keeps what is before it"
+    return ""
+
+
+def _linked(previous: bytes, row: Row) -> bool:
+    """Whether a row's hash is that of its columns behind the previous row's hash."""
     try:
-        same = link(previous.hash, row) == row.hash
+        return link(previous, row) == row.hash
     except TypeError:
         # a damaged page can give a column another type
-        same = False
-    changed = f"record {row.seq} is not what was written (checksum); `doctor --copy` keeps what is before it"
-    return "" if same else changed
+        return False

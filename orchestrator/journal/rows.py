@@ -55,10 +55,8 @@ class Row(NamedTuple):
 
 def link(previous: bytes, row: Row) -> bytes:
     """The hash of a row: 16 bytes over the previous row's and this one's columns."""
-    chain = sha256(previous)
-    chain.update(_json.encode((*row[:10], row.blobs)))
-    chain.update(row.payload)
-    return chain.digest()[:16]
+    columns = _json.encode((*row[:10], row.blobs))
+    return sha256(b"".join((previous, columns, row.payload))).digest()[:16]
 
 
 def pack(run: str, epoch: int, record: Record, previous: bytes) -> tuple[Row, Mapping[str, Raw]]:
@@ -67,37 +65,34 @@ def pack(run: str, epoch: int, record: Record, previous: bytes) -> tuple[Row, Ma
     Raises:
         JournalError: something is above its cap.
     """
-    where = f"run {run}, record {record.seq}"
-    last, cause, wall = record.last, record.cause, record.wall
     blobs: dict[str, Raw] = {}
     places: dict[str, str] = {}
-    if cause or wall:
-        # both are columns
-        record = msgspec.structs.replace(record, cause=0, wall=0)
-    if type(record.command) is Start or any(type(fact) is GraphPlanned for fact in record.facts):
-        record = _without_plans(record, places, blobs, where)
-    if any(len(memoryview(value)) > INLINE for value in record.values):
-        record = _without_values(record, places, blobs, where)
+    if type(record.command) is Start or GraphPlanned in map(type, record.facts):
+        record = _without_plans(record, places, blobs)
+    for value in record.values:
+        if len(memoryview(value)) > INLINE:
+            record = _without_values(record, places, blobs)
+            break
     payload = encode_record(record)
     if len(payload) > INLINE:
-        held("record", len(payload), where)
+        held("record", len(payload), f"run {run}, record {record.seq}")
     command = record.command
     row = Row(
         run,
         record.seq,
         record.first,
-        last,
+        record.last,
         epoch,
         type(command).__name__,
         getattr(command, "node", None),
-        cause,
+        record.cause,
         _request_of(command),
-        wall,
+        record.wall,
         payload,
         _json.encode(places).decode() if places else None,
-        b"",
+        previous,
     )
-    return row._replace(hash=link(previous, row)), blobs
+    return Row(*row[:-1], link(previous, row)), blobs
 
 
 def _request_of(command: Command) -> int | None:
@@ -110,14 +105,14 @@ def _put(data: Raw, blobs: dict[str, Raw]) -> str:
     return name
 
 
-def _without_plans(record: Record, places: dict[str, str], blobs: dict[str, Raw], where: str) -> Record:
+def _without_plans(record: Record, places: dict[str, str], blobs: dict[str, Raw]) -> Record:
     """A plan is the same for every run of one flow, and stands in both command and fact."""
     put: dict[int, str] = {}
 
     def moved(plan: Plan, place: str) -> None:
         if id(plan) not in put:
             data = Raw(_json.encode(plan))
-            held("plan", len(memoryview(data)), where)
+            held("plan", len(memoryview(data)), f"record {record.seq}")
             put[id(plan)] = _put(data, blobs)
         places[place] = put[id(plan)]
 
@@ -133,12 +128,12 @@ def _without_plans(record: Record, places: dict[str, str], blobs: dict[str, Raw]
     return msgspec.structs.replace(record, command=command, facts=facts)
 
 
-def _without_values(record: Record, places: dict[str, str], blobs: dict[str, Raw], where: str) -> Record:
+def _without_values(record: Record, places: dict[str, str], blobs: dict[str, Raw]) -> Record:
     values = list(record.values)
     for index, value in enumerate(values):
         size = len(memoryview(value))
         if size > INLINE:
-            held("value", size, where)
+            held("value", size, f"record {record.seq}")
             places[f"values/{index}"] = _put(value, blobs)
             values[index] = _NULL
     return msgspec.structs.replace(record, values=values)
@@ -156,8 +151,6 @@ def unpack(row: Row, blob: Callable[[bytes], bytes | None]) -> Record:
     """
     try:
         record = decode_record(row.payload)
-        if row.cause or row.wall:
-            record = msgspec.structs.replace(record, cause=row.cause, wall=row.wall)
         if row.blobs is not None:
             record = _restored(record, row, blob)
     except (msgspec.DecodeError, ValueError, LookupError, RecursionError) as error:

@@ -133,7 +133,7 @@ MOUNTS = """\
 
 def test_network_filesystems(tmp_path: Path, monkeypatch):
     """journal.md: a warning that names the kind; the longest mount point counts."""
-    assert filesystem_of(Path("/home/x/j.db"), MOUNTS) == "ext4"
+    assert filesystem_of(Path("/data/j.db"), MOUNTS) == "ext4"
     assert filesystem_of(Path("/mnt/team/j.db"), MOUNTS) == "nfs4"
     assert filesystem_of(Path("/mnt/team/local disk/j.db"), MOUNTS) == "xfs"
     assert filesystem_of(Path("/mnt/teams/j.db"), MOUNTS) == "ext4"
