@@ -18,7 +18,7 @@ from orchestrator.core.status import RunReason
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.run import Run
 
-__all__ = ["ask_on_terminal", "can_ask"]
+__all__ = ["answer_value", "ask_on_terminal", "can_ask"]
 
 _ASKED, _ANSWERED = "QuestionAsked", "QuestionAnswered"
 _KINDS: Final = (
@@ -87,11 +87,18 @@ class _Desk:
                 self._arrived = Event()
                 await self._arrived.wait()
             question = self._waiting.popleft()
+            if not self._is_open(question):
+                continue  # of an attempt that is over, in a run that goes on
             self._open = (question.node, question.data["key"])
             with CancelScope() as self._prompt, self._view.aside():
                 await self._ask(question)
             self._open = None
         self._suspend()
+
+    def _is_open(self, question: Envelope) -> bool:
+        node = self._run.engine.state.nodes.get(question.node or "")
+        known = None if node is None else (node.questions or {}).get(question.data["key"])
+        return known is not None and known.answer is None
 
     async def _ask(self, question: Envelope) -> None:
         choices = tuple(question.data.get("choices") or ())
@@ -115,7 +122,7 @@ class _Desk:
         text = line.strip()
         shape = question.data.get("schema")
         schema = msgspec.json.decode(shape) if isinstance(shape, str) else shape
-        value, fault = _value(text, choices, schema)
+        value, fault = answer_value(text, choices, schema)
         if fault is not None:
             return fault
         receipt = self._run.answer(question.node or "", value, key=question.data["key"], by=_BY)
@@ -128,7 +135,9 @@ class _Desk:
             self._run.engine.ask(commands.Cancel(suspend=RunReason.AWAITING_ANSWER, reason="nobody answered"))
 
 
-def _value(text: str, choices: Sequence[str], schema: Mapping[str, Any] | None) -> tuple[Any, str | None]:
+def answer_value(
+    text: str, choices: Sequence[str], schema: Mapping[str, Any] | None
+) -> tuple[Any, str | None]:
     """What a line means: a choice by name or number, JSON where the question wants more than text."""
     if choices:
         if text in choices:

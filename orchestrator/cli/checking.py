@@ -1,4 +1,4 @@
-"""``callboard check``, ``draw`` and ``schema``: what a document says, without running it."""
+"""``callboard check`` and ``schema``: what a document says, without running it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import msgspec
 from orchestrator.cli.edge import say, say_json
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.opening import open_flow
-from orchestrator.cli.options import CheckOptions, DrawOptions
+from orchestrator.cli.options import CheckOptions, SchemaOptions
 from orchestrator.core.spec import Budget
 from orchestrator.flows.arguments import ArgumentError, bind_arguments, bind_budget
-from orchestrator.flows.draw import draw as draw_flow
 from orchestrator.flows.draw import verdict_effects
 from orchestrator.flows.flow import Flow, flow_schema
 from orchestrator.flows.problems import Problem, Severity
 
-__all__ = ["check", "draw", "schema"]
+__all__ = ["check", "schema"]
 
 _LIMITS: Final = ("tokens", "cost_usd", "wall_clock")
 
@@ -129,13 +128,7 @@ def _count(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def draw(options: DrawOptions) -> int:
-    """Print a drawing of a flow."""
-    say(draw_flow(open_flow(options.flow), options.form))
-    return 0
-
-
-def schema() -> int:
+def schema(_options: SchemaOptions) -> int:
     """Print the JSON Schema of flow documents."""
     say_json(msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2))
     return 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
-from anyio import CancelScope, create_task_group, move_on_after, sleep
+from anyio import CancelScope, create_task_group, current_time, move_on_after, sleep
 from anyio.lowlevel import checkpoint
 
 from orchestrator.cli.asking import ask_on_terminal
@@ -16,20 +17,25 @@ from orchestrator.cli.exits import exit_code
 from orchestrator.cli.signals import Stopper, end_process, end_process_after
 from orchestrator.cli.views import View
 from orchestrator.errors import InternalError
+from orchestrator.journal.files import Fsync
+from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.session import Session
-from orchestrator.runtime.sources import Runnable
 from orchestrator.runtime.wiring import DEFAULT_GRACE
 from roles import Role
 
-__all__ = ["Finish", "Job", "drive"]
+__all__ = ["Begin", "Finish", "Job", "drive"]
 
+#: Starts a run in a session, or goes on with one.
+Begin = Callable[[Session], Awaitable[Run]]
 #: What tells the result: it has returned when everything is written.
 Finish = Callable[[RunResult, float], Awaitable[None]]
 
 #: Seconds beyond the roles' own grace before a run that is closed is left with those who still hold it.
 _HELD: Final = 1.0
+#: Seconds that commands for questions get to end after the run has stopped.
+_ASKING: Final = 10.0
 #: Seconds that the session gets to end when everything has been said.
 _LEAVING: Final = 2.0
 
@@ -39,20 +45,37 @@ class Job:
     """What is to run.
 
     Attributes:
-        what: a flow or a graph. grace: seconds between the first signal and the interruption.
-        options: further arguments of ``Session.start``. roles: roles of the session.
-        operations: verbs of the session.
+        begin: starts the run in a session, or goes on with one.
+        grace: seconds between the first signal and the interruption.
+        answers: somebody sits at the terminal and is asked. asked: called with each question's envelope.
+        after: seq of the last fact that is not new. roles, operations: of the session.
+        journal: where the run is kept; None is memory. fsync: how. folder: where nodes have their folders.
     """
 
-    what: Runnable
+    begin: Begin
     grace: float
-    options: Mapping[str, Any] = field(default_factory=dict)
+    answers: bool = False
+    asked: Callable[[Envelope], Awaitable[None]] | None = None
+    after: int = 0
     roles: tuple[Role, ...] = ()
     operations: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    journal: Path | None = None
+    fsync: Fsync = "always"
+    folder: str | Path = ".callboard/runs"
 
     def session(self) -> Session:
-        """A session for it."""
-        made = Session(self.roles, grace=min(self.grace, DEFAULT_GRACE))
+        """A session for it.
+
+        Raises:
+            JournalError: the journal cannot be opened or made.
+        """
+        made = Session(
+            self.roles,
+            journal=self.journal,
+            fsync=self.fsync,
+            grace=min(self.grace, DEFAULT_GRACE),
+            folder=self.folder,
+        )
         for name, fn in self.operations.items():
             made.register_operation(name, fn)
         return made
@@ -73,18 +96,29 @@ async def drive(job: Job, view: View, finish: Finish) -> None:
     async with job.session() as session, create_task_group() as listeners:
         await listeners.start(stopper.listen)
         async with session.tap(view.said, kinds=("NodeProgress",)):
-            run = await session.start(job.what, **job.options)
+            run = await job.begin(session)
             stopper.run = run
-            if job.options.get("waits_for_answers"):
+            if job.answers:
                 listeners.start_soon(ask_on_terminal, run, view)
-            async with create_task_group() as watching:
-                watching.start_soon(_leave_if_held, run, stopper, patience, watching.cancel_scope)
-                await view.follow(run)
-                watching.cancel_scope.cancel()
+            async with create_task_group() as hooks:
+                if job.asked is not None:
+                    hooks.start_soon(_tell_questions, run, job.after, job.asked)
+                async with create_task_group() as watching:
+                    watching.start_soon(_leave_if_held, run, stopper, patience, watching.cancel_scope)
+                    await view.follow(run)
+                    watching.cancel_scope.cancel()
+                hooks.cancel_scope.deadline = current_time() + _ASKING
         result = await _tell(run, finish, began)
         leaving = end_process_after(_LEAVING, exit_code(result.reason))
         listeners.cancel_scope.cancel()
     leaving.cancel()
+
+
+async def _tell_questions(run: Run, after: int, tell: Callable[[Envelope], Awaitable[None]]) -> None:
+    """Hand on every question as it comes, one after the other."""
+    async with run.events(after, ("QuestionAsked",)) as events:
+        async for envelope in events:
+            await tell(envelope)
 
 
 async def _leave_if_held(run: Run, stopper: Stopper, patience: float, scope: CancelScope) -> None:

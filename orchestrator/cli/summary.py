@@ -11,31 +11,47 @@ import msgspec
 
 from orchestrator.cli.edge import clean
 from orchestrator.cli.exits import exit_code
+from orchestrator.cli.journals import Place
 from orchestrator.core.status import RunReason, Status
 from orchestrator.runtime.results import NodeResult, RunResult, display_state
 
-__all__ = ["headline", "result_json", "summary"]
+__all__ = ["Told", "details", "headline", "next_step", "result_json", "summary"]
 
 #: Lines of one kind before the rest is only counted.
 _SHOWN: Final = 8
 _TEXT_LIMIT: Final = 400
 _WORD: Final = 9
 
+#: What to do before the command that goes on.
 _ADVICE: Final[Mapping[RunReason, str]] = {
-    RunReason.FAILED: "mend what failed, then run again",
-    RunReason.GATE_REJECTED: "settle what the gate objects to, then run again",
-    RunReason.REFUSALS_EXHAUSTED: "settle what the gate objects to, then run again",
-    RunReason.GATE_UNDECIDED: "see why the gate gave no verdict, then run again",
-    RunReason.AWAITING_ANSWER: "run again in a terminal, which asks you",
-    RunReason.BUDGET_EXHAUSTED: "raise the budget in the document, then run again",
-    RunReason.DEADLINE: "raise budget.wall_clock in the document, then run again",
-    RunReason.QUOTA: "wait for the quota, then run again",
-    RunReason.DRAINED: "run again",
-    RunReason.INTERRUPTED: "run again",
-    RunReason.CANCELLED: "run again",
-    RunReason.STUCK: "see what each node waits for, then run again",
-    RunReason.NEEDS_RECOVERY: "see why the journal failed, then run again",
+    RunReason.FAILED: "mend what failed, then",
+    RunReason.GATE_REJECTED: "settle what the gate objects to, then",
+    RunReason.REFUSALS_EXHAUSTED: "settle what the gate objects to, then",
+    RunReason.GATE_UNDECIDED: "see why the gate gave no verdict, then",
+    RunReason.STUCK: "see what each node waits for, then",
+    RunReason.QUOTA: "wait for the quota, then",
 }
+#: What else has to be done without a journal: there is nothing to go on from.
+_AGAIN: Final = "run again"
+#: Reasons for which the command alone does not go on: what it asks for waits for a resume.
+_TWO_STEPS: Final = frozenset({RunReason.AWAITING_ANSWER, RunReason.GATE_UNDECIDED, RunReason.STUCK})
+#: Reasons whose command only looks: a new run is what goes on.
+_LOOKING: Final = frozenset({RunReason.GATE_REJECTED, RunReason.REFUSALS_EXHAUSTED, RunReason.CANCELLED})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Told:
+    """How a result is told.
+
+    Attributes:
+        seconds: how long the run was driven. place: its journal; None if it was kept in memory.
+        command: what started it, to be typed again. live: a process drives it now.
+    """
+
+    seconds: float
+    place: Place | None = None
+    command: str = ""
+    live: bool = False
 
 
 def headline(result: RunResult, seconds: float) -> str:
@@ -59,25 +75,50 @@ def _spent(result: RunResult) -> str:
     return f"{usage.input_tokens + usage.output_tokens:,} tokens{cost}"
 
 
-def summary(result: RunResult, seconds: float, command: str) -> list[str]:
+def summary(result: RunResult, told: Told) -> list[str]:
     """The headline, and under it everything that somebody has to know to go on."""
-    lines = [headline(result, seconds)]
+    return [headline(result, told.seconds), *details(result, told)]
+
+
+def details(result: RunResult, told: Told) -> list[str]:
+    """What stands under the headline."""
+    lines: list[str] = []
     if result.detail and result.reason not in (RunReason.COMPLETED, RunReason.GATE_REJECTED):
         lines.append(_row("because", result.detail))
     for name, value in result.outputs.items():
         lines += _output(name, value)
     lines += _refused(result)
-    for word, wanted, told in _TELLING:
-        lines += _some(word, (f"{node.name}{told(node)}" for node in result.nodes.values() if wanted(node)))
+    for word, wanted, tell in _TELLING:
+        lines += _some(word, (f"{node.name}{tell(node)}" for node in result.nodes.values() if wanted(node)))
     lines += _some("waiting", (f"{name}: for {what}" for name, what in result.waiters.items()))
-    advice = _next_step(result, command)
-    return [*lines, _row("next", advice)] if advice else lines
+    if told.place is not None and not told.live:
+        lines.append(_row("run", f"{result.run} in {told.place.shown}"))
+    return [*lines, *(_row(word, text) for word, text in _steps(result, told))]
 
 
-def _next_step(result: RunResult, command: str) -> str:
-    """What to do now; empty if the run completed."""
+def _steps(result: RunResult, told: Told) -> Iterator[tuple[str, str]]:
+    """What to do now, as lines; none if the run completed or is live."""
+    if result.reason is RunReason.COMPLETED or told.live:
+        return
     advice = _ADVICE.get(result.reason, "")
-    return f"{advice}: {command}" if advice and command else advice
+    if told.place is None:
+        before = f"{advice} {_AGAIN}" if advice else _AGAIN
+        yield "next", f"{before}: {told.command}" if told.command else before
+        return
+    if result.reason in _LOOKING:
+        yield "see", told.place.typed(result.next)
+        return
+    step = told.place.typed(result.next)
+    yield "next", f"{advice}: {step}" if advice else step
+    if result.reason in _TWO_STEPS:
+        yield "then", told.place.typed(f"callboard resume {result.run}")
+
+
+def next_step(result: RunResult, told: Told) -> str:
+    """The command that goes on, for programs; empty if there is none."""
+    if result.reason is RunReason.COMPLETED or told.live:
+        return ""
+    return told.command if told.place is None else told.place.typed(result.next)
 
 
 def _row(word: str, text: object) -> str:
@@ -159,7 +200,7 @@ _TELLING: Final[tuple[tuple[str, Callable[[NodeResult], bool], Callable[[NodeRes
 # --- for programs ------------------------------------------------------------------------------
 
 
-def result_json(result: RunResult, seconds: float, command: str) -> bytes:
+def result_json(result: RunResult, told: Told) -> bytes:
     """The RunResult with all of its fields as one JSON object, marked ``"kind": "RunResult"``."""
     fields = {
         field.name: getattr(result, field.name)
@@ -173,8 +214,10 @@ def result_json(result: RunResult, seconds: float, command: str) -> bytes:
         "ended": result.ended,
         "ok": result.ok,
         "exit": exit_code(result.reason),
-        "seconds": round(seconds, 3),
-        "next": _next_step(result, command),
+        "seconds": round(told.seconds, 3),
+        "live": told.live,
+        "journal": None if told.place is None else str(told.place.path),
+        "next": next_step(result, told),
         "nodes": {name: _node(node) for name, node in result.nodes.items()},
     }
     return msgspec.json.encode(shown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -24,6 +24,7 @@ from orchestrator.flows.builder import OperationGraphBuilder
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.results import NodeResult, RunResult
 from orchestrator.runtime.run import Run
+from orchestrator.runtime.session import Session
 from roles import Catalogue, Role, Turn, library, load_roles
 
 __all__ = ["try_role"]
@@ -57,8 +58,12 @@ def try_role(options: TryOptions) -> int:
         role, node_id=node, depends_on=list(inputs), instruction=options.instruction, parameters=given
     )
     others = tuple(_stand_in(other) for other in catalogue if other.name != role.name)
-    start = {"known": inputs, "waits_for_answers": can_ask()}
-    job = Job(graph, options.grace, start, others, {_GIVEN: _nothing})
+    asks = can_ask()
+
+    def begin(session: Session) -> Awaitable[Run]:
+        return session.start(graph, known=inputs, waits_for_answers=asks)
+
+    job = Job(begin, options.grace, asks, roles=others, operations={_GIVEN: _nothing})
     configure_logs(debug=options.debug)
     with own_stdout() as stream:
         return anyio.run(partial(_try, job, node, stream))
@@ -128,7 +133,9 @@ class _TryView(PlainView):
         async with run.events(kinds=_KINDS) as events:
             async for envelope in events:
                 if envelope.node == self._node:
-                    line = _accepted(envelope) if envelope.kind == _ACCEPTED else line_of(envelope, run)
+                    line = (
+                        _accepted(envelope) if envelope.kind == _ACCEPTED else line_of(envelope, run.engine)
+                    )
                     await self._out.put(line or "")
 
 

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
 
 from orchestrator.cli.edge import clean, clean_json, note
 from orchestrator.cli.outlet import Outlet
+from orchestrator.core.state import RunState
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.results import node_result
 from orchestrator.runtime.run import Run
 
-__all__ = ["JsonView", "PlainView", "QuietView", "View", "line_of", "plain_line"]
+__all__ = ["LINES", "JsonView", "PlainView", "QuietView", "Stage", "View", "line_of", "plain_line"]
 
 _WIDTH: Final = 10
 _TEXT_LIMIT: Final = 300
+
+
+class Stage(Protocol):
+    """What lines are told of: a run that is driven here, or one that is read from its journal."""
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+
+    @property
+    def state(self) -> RunState:
+        """What is true now."""
+
+    @property
+    def planned(self) -> Collection[str]:
+        """Names of nodes that did not grow."""
 
 
 class View(Protocol):
@@ -54,29 +71,34 @@ class QuietView:
 
 
 class JsonView(QuietView):
-    """Every fact as an envelope, one to a line."""
+    """Every fact as an envelope, one to a line, from the fact ``after`` on."""
 
-    def __init__(self, outlet: Outlet) -> None:
-        self._outlet = outlet
+    def __init__(self, outlet: Outlet, after: int = 0) -> None:
+        self._outlet, self._after = outlet, after
 
     async def follow(self, run: Run) -> None:
         """Write every fact in order."""
-        async with run.events() as events:
+        async with run.events(self._after) as events:
             async for envelope in events:
                 await self._outlet.put(clean_json(envelope.json()))
 
 
 class PlainView(QuietView):
-    """A line for every settlement and every event that matters, in a format that stays."""
+    """A line for every settlement and every event that matters, in a format that stays.
 
-    def __init__(self, outlet: Outlet) -> None:
-        self._outlet = outlet
+    ``head`` are lines to begin with; ``after`` is the seq of the last fact that is known already.
+    """
+
+    def __init__(self, outlet: Outlet, after: int = 0, head: Sequence[str] = ()) -> None:
+        self._outlet, self._after, self._head = outlet, after, head
 
     async def follow(self, run: Run) -> None:
         """Write lines as the run goes on."""
-        async with run.events(kinds=_LINES.keys()) as events:
+        for first in self._head:
+            await self._outlet.put(first)
+        async with run.events(self._after, LINES.keys()) as events:
             async for envelope in events:
-                line = line_of(envelope, run)
+                line = line_of(envelope, run.engine)
                 if line is not None:
                     await self._outlet.put(line)
 
@@ -85,9 +107,9 @@ class PlainView(QuietView):
         await self._outlet.put(plain_line("said", envelope.node, _cut(envelope.data.get("text", ""))))
 
 
-def line_of(envelope: Envelope, run: Run) -> str | None:
+def line_of(envelope: Envelope, stage: Stage) -> str | None:
     """An event as one line, ``WORD NODE: DETAIL``; None for one that needs no line."""
-    return _LINES[envelope.kind](envelope, run)
+    return LINES[envelope.kind](envelope, stage)
 
 
 def plain_line(word: str, node: object, detail: object = "") -> str:
@@ -100,8 +122,8 @@ def _cut(text: object) -> str:
     return words if len(words) <= _TEXT_LIMIT else f"{words[: _TEXT_LIMIT - 3]}..."
 
 
-def _seconds(run: Run, node: str | None) -> str:
-    state = run.engine.state.nodes.get(node or "")
+def _seconds(stage: Stage, node: str | None) -> str:
+    state = stage.state.nodes.get(node or "")
     return f" ({node_result(state).duration:.2f} s)" if state is not None else ""
 
 
@@ -111,57 +133,57 @@ def _error(data: Mapping[str, Any]) -> str:
     return _cut(f"{error.get('type', 'Error')}: {message}" if message else error.get("type", "Error"))
 
 
-def _started(envelope: Envelope, run: Run) -> str | None:
+def _started(envelope: Envelope, stage: Stage) -> str | None:
     """Only of nodes that were planned: the others are told when they settle."""
     again = f"attempt {envelope.attempt}" if (envelope.attempt or 1) > 1 else ""
-    return plain_line("started", envelope.node, again) if envelope.node in run.engine.planned else None
+    return plain_line("started", envelope.node, again) if envelope.node in stage.planned else None
 
 
-def _succeeded(envelope: Envelope, run: Run) -> str:
+def _succeeded(envelope: Envelope, stage: Stage) -> str:
     if envelope.data.get("restored"):
         return plain_line("succeeded", envelope.node, "it was given and did not run")
-    state = run.engine.state.nodes.get(envelope.node or "")
+    state = stage.state.nodes.get(envelope.node or "")
     parent = f", spawned by {clean(state.parent)}" if state is not None and state.parent else ""
-    return plain_line("succeeded", f"{clean(envelope.node)}{_seconds(run, envelope.node)}{parent}")
+    return plain_line("succeeded", f"{clean(envelope.node)}{_seconds(stage, envelope.node)}{parent}")
 
 
-def _failed(envelope: Envelope, run: Run) -> str:
+def _failed(envelope: Envelope, stage: Stage) -> str:
     return plain_line(
-        "failed", f"{clean(envelope.node)}{_seconds(run, envelope.node)}", _error(envelope.data)
+        "failed", f"{clean(envelope.node)}{_seconds(stage, envelope.node)}", _error(envelope.data)
     )
 
 
-def _retrying(envelope: Envelope, run: Run) -> str:
+def _retrying(envelope: Envelope, stage: Stage) -> str:
     after = envelope.data.get("delay", 0) / 1e9
     return plain_line("retrying", envelope.node, f"in {after:g} s, after {_error(envelope.data)}")
 
 
-def _with(word: str, field: str) -> Callable[[Envelope, Run], str]:
-    return lambda envelope, run: plain_line(word, envelope.node, _cut(envelope.data.get(field) or ""))
+def _with(word: str, field: str) -> Callable[[Envelope, Stage], str]:
+    return lambda envelope, stage: plain_line(word, envelope.node, _cut(envelope.data.get(field) or ""))
 
 
-def _run_line(word: str, field: str | None = None) -> Callable[[Envelope, Run], str]:
-    return lambda envelope, run: plain_line(
-        word, run.id, _cut(envelope.data.get(field) or "") if field else ""
+def _run_line(word: str, field: str | None = None) -> Callable[[Envelope, Stage], str]:
+    return lambda envelope, stage: plain_line(
+        word, stage.run_id, _cut(envelope.data.get(field) or "") if field else ""
     )
 
 
-def _draining(envelope: Envelope, run: Run) -> str:
+def _draining(envelope: Envelope, stage: Stage) -> str:
     reason = envelope.data.get("reason", "")
-    return plain_line("draining" if reason == "drained" else "stopping", run.id, _cut(reason))
+    return plain_line("draining" if reason == "drained" else "stopping", stage.run_id, _cut(reason))
 
 
-def _vetoed(envelope: Envelope, run: Run) -> str:
+def _vetoed(envelope: Envelope, stage: Stage) -> str:
     return plain_line("vetoed", envelope.node, f"by {', '.join(envelope.data.get('gates') or ())}")
 
 
-def _escalated(envelope: Envelope, run: Run) -> str:
+def _escalated(envelope: Envelope, stage: Stage) -> str:
     return plain_line(
         "escalated", envelope.node, f"to {envelope.data.get('child')}: {_cut(envelope.data.get('reason'))}"
     )
 
 
-def _refused(envelope: Envelope, run: Run) -> str:
+def _refused(envelope: Envelope, stage: Stage) -> str:
     data = envelope.data
     what = data.get("emission")
     if what is None:
@@ -174,26 +196,43 @@ def _refused(envelope: Envelope, run: Run) -> str:
     )
 
 
-def _refusals(envelope: Envelope, run: Run) -> str:
+def _refusals(envelope: Envelope, stage: Stage) -> str:
     counts = ", ".join(f"{count:,} times {reason}" for reason, count in envelope.data["counts"].items())
     return plain_line("refused", envelope.node, f"further requests, {counts}")
 
 
-def _asked(envelope: Envelope, run: Run) -> str:
+def _asked(envelope: Envelope, stage: Stage) -> str:
     choices = ", ".join(envelope.data.get("choices") or ())
     offered = f" [{choices}]" if choices else ""
     return plain_line("asked", envelope.node, _cut(f"{envelope.data['question']}{offered}"))
 
 
-def _rejected(envelope: Envelope, run: Run) -> str:
+def _rejected(envelope: Envelope, stage: Stage) -> str:
     data = envelope.data
     return plain_line("rejected", envelope.node, _cut(data.get("rationale") or data.get("cause")))
 
 
-_LINES: Final[Mapping[str, Callable[[Envelope, Run], str | None]]] = {
+def _raised(envelope: Envelope, stage: Stage) -> str:
+    return plain_line("budget", envelope.data["name"], f"{envelope.data['limit']:g} from here on")
+
+
+def _control(envelope: Envelope, stage: Stage) -> str | None:
+    """Only of a request that was refused: what one led to has lines of its own."""
+    data = envelope.data
+    return (
+        plain_line("refused", "a request", _cut(f"{data['refused']}: {data['detail']}"))
+        if data["refused"]
+        else None
+    )
+
+
+#: Kinds that have a line, and how it is made.
+LINES: Final[Mapping[str, Callable[[Envelope, Stage], str | None]]] = {
     "RunStarted": _run_line("run", "name"),
+    "RunResumed": _run_line("resumed", "previous"),
+    "BudgetRaised": _raised,
     "RunPaused": _run_line("paused"),
-    "RunUnpaused": _run_line("resumed"),
+    "RunUnpaused": _run_line("unpaused"),
     "DrainRequested": _draining,
     "CancelRequested": _run_line("stopping", "detail"),
     "NodeStarted": _started,
@@ -214,5 +253,7 @@ _LINES: Final[Mapping[str, Callable[[Envelope, Run], str | None]]] = {
     "GateUndecided": _with("undecided", "why"),
     "QuestionAsked": _asked,
     "QuestionAnswered": _with("answered", "value"),
+    "SteerReceived": _run_line("steered", "text"),
     "SteerUndelivered": _run_line("unheard", "text"),
+    "ControlApplied": _control,
 }

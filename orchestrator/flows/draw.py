@@ -20,6 +20,7 @@ from roles import Role
 __all__ = [
     "Arrow",
     "Box",
+    "Kind",
     "columns",
     "draw",
     "draw_mermaid",

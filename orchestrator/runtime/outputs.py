@@ -10,7 +10,7 @@ from orchestrator.core.context import Reducer
 from orchestrator.core.scopes import outputs_scope
 from orchestrator.core.state import RunState
 from orchestrator.core.templates import compile_template
-from orchestrator.errors import OrchestratorError
+from orchestrator.runtime.texts import said
 
 __all__ = ["Finished", "render_outputs"]
 
@@ -38,6 +38,6 @@ def render_outputs(outputs: Mapping[str, str], run: Finished) -> dict[str, Any]:
     for name, text in outputs.items():
         try:
             rendered[name] = compile_template(text).value(scope)
-        except OrchestratorError as error:
-            run.log.info("output %s is absent: %s", name, error)
+        except BaseException as error:  # noqa: BLE001 (a reducer behind ``context`` is its author's code)
+            run.log.info("output %s is absent: %s", name, said(error))
     return rendered

@@ -13,6 +13,7 @@ from orchestrator.core.scopes import context_mapping
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import ENDED, RunReason, Status
 from orchestrator.runtime.nexts import next_command
+from orchestrator.runtime.texts import said
 from roles import NodeError
 
 __all__ = [
@@ -343,21 +344,35 @@ def run_result(
     known = {None, *REDUCERS, *(reducers or {})}
     view = {key: names for key, names in view_at_end(state).items() if state.plan.reducers.get(key) in known}
     clean = {key: names for key, names in view.items() if conflict_in(state, {key: names}) is None}
+    context, unfolded = _folded(context_mapping(state, clean, reducers))
+    detail = str(fault) if fault is not None else state.detail
     return RunResult(
         state.run,
         state.name,
         reason,
-        str(fault) if fault is not None else state.detail,
+        "; ".join(part for part in (detail, unfolded) if part),
         _NodeResults(state.nodes),
         dict(outputs or {}),
         next_command(state, reason),
-        dict(context_mapping(state, clean, reducers)),
+        context,
         _dropped(state),
         _spawned(state),
         tuple(state.rejected),
         dict(state.waiters),
         _total(state),
     )
+
+
+def _folded(context: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The final context, and what is said of keys that their reducers cannot fold."""
+    folded: dict[str, Any] = {}
+    faults = []
+    for key in context:
+        try:
+            folded[key] = context[key]
+        except BaseException as error:  # noqa: BLE001 (a reducer is its author's code)
+            faults.append(f"context key {key!r} cannot be folded: {said(error, 500)}")
+    return folded, "; ".join(faults)
 
 
 def _spawned(state: RunState) -> tuple[str, ...]:

@@ -1,0 +1,56 @@
+"""``callboard draw``: a flow as it is written, or a run as it grew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orchestrator.cli.edge import say
+from orchestrator.cli.journals import reading, recorded
+from orchestrator.cli.opening import open_flow
+from orchestrator.cli.options import DrawOptions
+from orchestrator.core.spec import EdgeKind
+from orchestrator.core.state import EdgeState, NodeState, RunState
+from orchestrator.errors import OperationError
+from orchestrator.flows.draw import Arrow, Box, Kind, draw_mermaid, draw_text
+from orchestrator.flows.draw import draw as draw_flow
+from orchestrator.runtime.results import display_state
+
+__all__ = ["draw", "picture_of"]
+
+_LABELS = {EdgeKind.CHILD: "spawned", EdgeKind.JOIN: "joins"}
+
+
+def draw(options: DrawOptions) -> int:
+    """Print a drawing; where FLOW and RUN could both be meant, an existing path wins."""
+    path = Path(options.what)
+    if path.exists() or path.suffix in {".yaml", ".yml"}:
+        say(draw_flow(open_flow(path), options.form))
+        return 0
+    if options.form not in ("text", "mermaid"):
+        raise OperationError(f"there is no drawing {options.form!r}; write text or mermaid")
+    with reading(options.journal) as (reader, _):
+        boxes, arrows = picture_of(recorded(reader, options.what).state)
+    say(draw_text(boxes, arrows) if options.form == "text" else draw_mermaid(boxes, arrows))
+    return 0
+
+
+def picture_of(state: RunState) -> tuple[list[Box], list[Arrow]]:
+    """The boxes and arrows of a run: planned nodes and grown ones, each with where it stands."""
+    planned = {operation.name for operation in state.plan.operations}
+    boxes = [_box(node, planned=node.op.name in planned) for node in state.nodes.values()]
+    arrows = [_arrow(edge) for node in state.nodes.values() for edge in node.ins]
+    return boxes, arrows
+
+
+def _box(node: NodeState, *, planned: bool) -> Box:
+    who = node.op.role or node.op.verb
+    label = node.op.name if node.op.name.split(".")[0] == who else f"{node.op.name} ({who})"
+    if node.op.gate is not None and node.judgement is not None:
+        label += f": {node.judgement}"
+    kind: Kind = "gate" if node.op.gate is not None else "node" if planned else "grown"
+    return Box(node.op.name, label, display_state(node.status), kind)
+
+
+def _arrow(edge: EdgeState) -> Arrow:
+    words = [edge.spec.label or "", edge.spec.when or "", _LABELS.get(edge.spec.kind, "")]
+    return Arrow(edge.source, edge.target, ": ".join(word for word in words if word))

@@ -1,0 +1,60 @@
+"""The command that goes on from where a run stopped: one table for results, the command line and pages."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from orchestrator.core.state import RunState
+from orchestrator.core.status import RunReason
+
+__all__ = ["next_command"]
+
+
+def next_command(state: RunState, reason: RunReason) -> str:
+    """The command that goes on; empty if nothing is left to do. Words in capitals are for people to fill in.
+
+    Args:
+        state: the run's. reason: why it stopped, which the state does not know of a journal that failed.
+    """
+    make = _COMMANDS.get(reason)
+    return "" if make is None else f"callboard {make(state)}"
+
+
+def _plain(verb: str) -> Callable[[RunState], str]:
+    return lambda state: f"{verb} {state.run}"
+
+
+def _answer(state: RunState) -> str:
+    for node in state.nodes.values():
+        for question in (node.questions or {}).values():
+            if question.answer is None:
+                return f"answer {state.run} {shlex.quote(question.key)} VALUE"
+    return f"answer {state.run} KEY VALUE"
+
+
+def _decide(state: RunState) -> str:
+    gates = (node.op.name for node in state.nodes.values() if node.judgement == "undecided")
+    return f"answer {state.run} {next(gates, 'GATE')} VERDICT --because TEXT"
+
+
+def _raise(state: RunState) -> str:
+    return f"resume {state.run} --budget {state.detail or 'NAME'}=VALUE"
+
+
+_COMMANDS: Final[Mapping[RunReason, Callable[[RunState], str]]] = {
+    RunReason.FAILED: _plain("retry"),
+    RunReason.GATE_REJECTED: _plain("show"),
+    RunReason.REFUSALS_EXHAUSTED: _plain("show"),
+    RunReason.CANCELLED: _plain("show"),
+    RunReason.GATE_UNDECIDED: _decide,
+    RunReason.AWAITING_ANSWER: _answer,
+    RunReason.BUDGET_EXHAUSTED: _raise,
+    RunReason.DEADLINE: lambda state: f"resume {state.run} --budget wall_clock=VALUE",
+    RunReason.QUOTA: _plain("resume"),
+    RunReason.DRAINED: _plain("resume"),
+    RunReason.INTERRUPTED: _plain("resume"),
+    RunReason.STUCK: lambda state: f"inject {state.run} ROLE --instruction TEXT",
+    RunReason.NEEDS_RECOVERY: _plain("doctor"),
+}

@@ -1,0 +1,109 @@
+"""One recorded node with everything that it takes to run it again outside of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from emissions import EMISSIONS
+from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import Status
+from orchestrator.errors import OperationError
+from orchestrator.runtime.given import Given, given_to
+from orchestrator.runtime.planning import Body
+from orchestrator.runtime.rebuilding import rebuild
+from orchestrator.runtime.results import node_result
+from orchestrator.runtime.views import emissions_of
+from roles import Catalogue, Emitted, Role
+
+__all__ = ["Outcome", "Scene", "scene_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a node, as far as two attempts of it can be compared.
+
+    Attributes:
+        status: ``succeeded`` or ``failed``. value: JSON data. error: ``Type: text``, or empty.
+        emitted: kind and payload of every accepted emission, in order.
+    """
+
+    status: str
+    value: Any = None
+    error: str = ""
+    emitted: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A node as it stood in its run.
+
+    Attributes:
+        role: what performs it, with its code as it is now. given: what it was given.
+        emissions: what its ancestors had said. roles: node -> its role.
+        answers: question key -> answer. recorded: what came of it.
+    """
+
+    run: str
+    node: str
+    role: Role
+    given: Given
+    emissions: tuple[Emitted[Any], ...]
+    roles: Mapping[str, str]
+    answers: Mapping[str, Any]
+    recorded: Outcome
+
+
+def scene_of(state: RunState, name: str) -> Scene:
+    """What a node of a recorded run needs to run again.
+
+    Raises:
+        OperationError: it has not settled, its role is no function, or it cannot be found again.
+    """
+    node = state.nodes[name]
+    if node.status not in (Status.COMPLETED, Status.FAILED) or not node.attempt:
+        raise OperationError(
+            f"{name} is {node.status.value}: only a node that completed or failed runs again"
+        )
+    body = _body(state, node)
+    role = body.role if body.role is not None else Role(node.op.role or node.op.verb, fn=body.fn)
+    emitted = [one for kind in EMISSIONS.values() for one in emissions_of(state, node, kind)]
+    return Scene(
+        state.run,
+        name,
+        role,
+        given_to(state, node),
+        tuple(emitted),
+        {source: one.op.role for source, one in state.nodes.items() if one.op.role is not None},
+        {
+            key: msgspec.json.decode(question.answer)
+            for key, question in (node.questions or {}).items()
+            if question.answer is not None
+        },
+        _recorded(node),
+    )
+
+
+def _body(state: RunState, node: NodeState) -> Body:
+    prepared = rebuild(state, Catalogue(), {}, new_definition=True)
+    name = node.op.role
+    found = prepared.verbs.get(node.op.verb) if name is None else prepared.bodies.get(name)
+    if found is None:
+        raise OperationError(f"{node.op.name} is performed by {name or node.op.verb!r}, which is no function")
+    return found
+
+
+def _recorded(node: NodeState) -> Outcome:
+    error = node_result(node).error
+    value = None if node.value is None else msgspec.json.decode(node.value)
+    emitted = tuple((entry.kind, msgspec.json.decode(entry.payload)) for entry in node.ledger)
+    failed = error is not None
+    return Outcome(
+        "failed" if failed else "succeeded",
+        value,
+        f"{error.type}: {error.message}" if error is not None else "",
+        emitted,
+    )
