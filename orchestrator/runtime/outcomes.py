@@ -218,7 +218,9 @@ def incoming(
         if fault is not None:
             return EmissionIn(kind, channel=channel, reason="invalid", detail=fault), ()
     values.append(payload)
-    one = EmissionIn(kind, len(values) - 1, channel, getattr(emission, "key", None))
+    key = getattr(emission, "key", None)
+    # a type of somebody's own may call anything its key
+    one = EmissionIn(kind, len(values) - 1, channel, key if type(key) is str else None)
     handler = engine.handlers.get(type(emission))
     if handler is None:
         return one, ()
@@ -269,7 +271,10 @@ def _predicates(
     wanted = {edge.spec.predicate for edge in node.outs if edge.spec.predicate is not None}
     if not wanted:
         return {}
-    context = dict(context_mapping(engine.state, view_of(engine.state, node), engine.reducers))
+    try:
+        context = dict(context_mapping(engine.state, view_of(engine.state, node), engine.reducers))
+    except BaseException as error:  # noqa: BLE001 (a reducer is its author's code: its error fails the target)
+        return dict.fromkeys(sorted(wanted), f"could not be judged: {said(error)}")
     if isinstance(plain, dict) and isinstance(plain.get("context"), dict):
         context |= plain["context"]
     context |= merged(turn.pending_writes)

@@ -117,9 +117,9 @@ def dump(emission: Emission) -> bytes:
         )
     except (ValueError, RecursionError) as error:
         raise NotExactError(kind, f"has no JSON form: {error}") from None
-    if kind in _READ_BY_CORE:
+    if kind in _READ_BY_CORE and _flat(data):
         # the one emission that comes by the thousand: most of them are flat, and need no walk
-        return _encoder.encode(data) if _flat(data) else encode(_Walk([]).walk(data, kind, 0))
+        return _encoder.encode(data)
     encoded = encode(_Walk([]).walk(data, kind, 0))
     try:
         emission.__pydantic_validator__.validate_json(encoded)

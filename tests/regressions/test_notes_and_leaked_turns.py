@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_handlers_note_to_a_running_node_arrives() -> None:
-    """Fault: a handler's Steer to a node that ran was never delivered, and one to a settled node was taken."""
+    """Fault: a handler's Steer to a node that ran never came, and one to a settled node was taken."""
     noted = anyio.Event()
 
     @role()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator import (
+    Emission,
     EscalationRequest,
     Finding,
     OperationGraphBuilder,
@@ -19,10 +20,17 @@ from tests.scenarios.conftest import ran
 
 pytestmark = pytest.mark.anyio
 
+class Keyed(Emission):
+    """Calls something its key that is none of ours."""
+
+    key: Any
+
+
 FORGED = [
     SpawnRequest.model_construct(assignee=5),
     SpawnRequest.model_construct(before=5),
     SpawnRequest.model_construct(key=["a"]),
+    SpawnRequest.model_construct(key=True),
     SpawnRequest.model_construct(parameters=[1]),
     TaskAssignment.model_construct(),
     Verdict.model_construct(verdict="MAYBE", rationale="x"),
@@ -51,6 +59,21 @@ async def test_an_instance_that_was_never_checked_is_refused(forged: Any) -> Non
     assert run["forger"].value == "invalid"
     assert run["reader"].value == 0
     assert run.reason == "completed"
+
+
+@pytest.mark.parametrize("value", [5, {"a": 1}], ids=repr)
+async def test_a_key_of_a_type_of_ones_own_need_not_be_text(value: Any) -> None:
+    """Fault: an emission type whose field ``key`` is no text halted the run."""
+
+    @role(emits=(Keyed,))
+    async def emits(turn: Any) -> list[bool]:
+        return [bool(await turn.emit(Keyed(key=value))), bool(await turn.emit(Keyed(key=value)))]
+
+    graph = OperationGraphBuilder()
+    graph.add_operation(emits)
+    run = await ran(graph)
+    assert run["emits"].value == [True, True]
+    assert len(run.of("EmissionAccepted")) == 2
 
 
 async def test_a_refused_verdict_leaves_no_mark_on_the_gate() -> None:
