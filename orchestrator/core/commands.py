@@ -114,6 +114,10 @@ class Known(_Part, frozen=True):
     reason: str = ""
     gate_verdict: str | None = None
     gates: tuple[str, ...] = ()
+    #: a person's verdict for a gate, and why
+    verdict: str = ""
+    by: str = ""
+    because: str = ""
 
 
 class Command(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=True, omit_defaults=True):
@@ -224,6 +228,8 @@ class Resume(Command, frozen=True):
     budget: dict[str, float] = {}
     controls: tuple[ControlIn, ...] = ()
     reopen: tuple[str, ...] = ()
+    #: nodes that a fork settles with an outcome of its own
+    settled: tuple[Known, ...] = ()
     waits_for_answers: bool = False
 
 

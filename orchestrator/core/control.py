@@ -64,7 +64,7 @@ def emit(decision: Decision, command: c.Emit) -> None:
     """A running node emits."""
     node = decision.state.nodes[command.node]
     decision.cause = node.started_seq
-    if node.attempt != command.attempt or node.status is not Status.RUNNING:
+    if node.attempt != command.attempt or node.status not in (Status.RUNNING, Status.ASKING):
         detail = f"attempt {command.attempt} of {command.node} is not running"
         decision.receipts.append(refuse(decision, node, command.emission, "not_running", detail))
     elif command.failed:

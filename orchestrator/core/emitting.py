@@ -55,7 +55,7 @@ def take(decision: Decision, node: NodeState, emission: EmissionIn) -> Receipt:
 def _take(decision: Decision, node: NodeState, emission: EmissionIn) -> Receipt:
     if emission.reason or emission.payload is None:
         return refuse(decision, node, emission, emission.reason or "invalid", emission.detail)
-    if node.status is not Status.RUNNING:
+    if node.status is not Status.RUNNING and node.status is not Status.ASKING:
         return refuse(decision, node, emission, "not_running", f"{node.name} is {node.status.value}")
     payload = decision.values[emission.payload]
     nth, again = _sighting(node, emission, payload)

@@ -10,7 +10,7 @@ from orchestrator.core.facts import GateApproved, GateRejected, GateUndecided
 from orchestrator.core.spec import Gate, Undecided
 from orchestrator.core.state import NodeState
 
-__all__ = ["APPROVE", "GATE_VERDICT", "REJECT", "decide_gate", "gate_verdict", "judge_gate"]
+__all__ = ["APPROVE", "GATE_VERDICT", "REJECT", "decide_gate", "gate_verdict", "judge_gate", "person_decides"]
 
 #: The key of the operation-graph seed's gate contract, and its two values.
 GATE_VERDICT = "gate_verdict"
@@ -81,6 +81,14 @@ def decide_gate(decision: Decision, node: NodeState, verdict: str, by: str, beca
     gate = node.op.gate
     if gate is None or node.judgement != "undecided":
         return f"{node.name} is not an undecided gate"
+    return person_decides(decision, node, verdict, by, because)
+
+
+def person_decides(decision: Decision, node: NodeState, verdict: str, by: str, because: str) -> str | None:
+    """A person's verdict at a gate that has just settled or is undecided; what is wrong with it, or None."""
+    gate = node.op.gate
+    if gate is None:
+        return f"{node.name} is no gate"
     try:
         value = VerdictValue(verdict).value
     except ValueError:

@@ -56,13 +56,15 @@ __all__ = [
 
 _SECOND = 1_000_000_000
 _COMPLETED = "completed"
+_ALIVE = (Status.RUNNING, Status.STOPPING, Status.ASKING)
 
 
 def finish(decision: Decision, command: Finish) -> None:
     """An attempt ended by itself: take what it carried, then settle the node or try again."""
     node = decision.state.nodes[command.node]
     decision.cause = node.started_seq
-    if node.attempt != command.attempt or node.status not in (Status.RUNNING, Status.STOPPING):
+    # one that asks has a body that runs: it may stop waiting for the answer and end
+    if node.attempt != command.attempt or node.status not in _ALIVE:
         decision.fact(ResultStale(command.node, command.attempt, command.outcome))
         return
     if command.usage is not None:

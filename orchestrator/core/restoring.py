@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from emissions import Refused
 from orchestrator.core.commands import Known
 from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.facts import (
@@ -17,12 +18,12 @@ from orchestrator.core.facts import (
     NodeSkipped,
     NodeVetoed,
 )
-from orchestrator.core.gates import judge_gate
+from orchestrator.core.gates import judge_gate, person_decides
 from orchestrator.core.outcomes import after
 from orchestrator.core.state import NodeState
-from orchestrator.core.status import Status
+from orchestrator.core.status import TERMINAL, Status
 
-__all__ = ["known_nodes", "restore"]
+__all__ = ["given_nodes", "known_nodes", "restore"]
 
 
 def known_nodes(decision: Decision, known: Sequence[Known], predicates: Mapping[int, bool | str]) -> None:
@@ -36,6 +37,17 @@ def known_nodes(decision: Decision, known: Sequence[Known], predicates: Mapping[
         _restore(decision, node, one)
 
 
+def given_nodes(decision: Decision, given: Sequence[Known]) -> None:
+    """Settle nodes that a fork gives an outcome of its own, whatever they were doing."""
+    for one in given:
+        node = decision.state.nodes[one.node]
+        if node.status in TERMINAL:
+            detail = f"{one.node} has settled there as {node.status.value}; fork at an earlier record"
+            decision.receipts.append(Refused("too_late", detail))
+            continue
+        _restore(decision, node, one)
+
+
 def restore(decision: Decision, node: NodeState, why: Why) -> None:
     """(waiting, completed | escalated): only a known outcome leads there without a run."""
     if not isinstance(why, Known):
@@ -46,6 +58,10 @@ def restore(decision: Decision, node: NodeState, why: Why) -> None:
 
 def _restore(decision: Decision, node: NodeState, known: Known) -> None:
     decision.fact(_fact(node, known))
+    if known.verdict:
+        wrong = person_decides(decision, node, known.verdict, known.by, known.because)
+        if wrong is not None:
+            decision.receipts.append(Refused("invalid", wrong))
     if node.op.gate is not None and not node.released:
         why = "" if known.status == Status.COMPLETED else f"it was restored as {known.status}"
         judge_gate(decision, node, known.gate_verdict, why)

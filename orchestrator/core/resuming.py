@@ -13,6 +13,7 @@ from orchestrator.core.commands import Resume
 from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import start_all
 from orchestrator.core.facts import AttemptGivenBack, BudgetRaised, NodeDropped, NodeReopened, RunResumed
+from orchestrator.core.restoring import given_nodes
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import LIVE, RunReason, Status
 
@@ -37,6 +38,7 @@ def resume(decision: Decision, command: Resume) -> None:
             decision.fact(BudgetRaised(name, limit))
         else:
             decision.receipts.append(Refused("invalid", f"{name} is {present}; a budget can only be raised"))
+    given_nodes(decision, command.settled)
     for node in list(state.nodes.values()):
         if node.status is Status.RUNNING:
             decision.fact(AttemptGivenBack(node.op.name, node.attempt, str(previous)))

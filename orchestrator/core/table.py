@@ -60,6 +60,11 @@ TRANSITIONS: Mapping[tuple[Status, Status], Rule] = {
     (S.BACKING_OFF, S.FAILED): outcomes.fail_waiting,
     (S.BACKING_OFF, S.CANCELLED): outcomes.cancel,
     (S.ASKING, S.READY): outcomes.ready_again,
+    (S.ASKING, S.COMPLETED): outcomes.complete,
+    (S.ASKING, S.FAILED): outcomes.fail,
+    (S.ASKING, S.ESCALATED): outcomes.hand_up,
+    (S.ASKING, S.SKIPPED): outcomes.decline,
+    (S.ASKING, S.BACKING_OFF): outcomes.back_off,
     (S.ASKING, S.CANCELLED): outcomes.cancel,
 }
 

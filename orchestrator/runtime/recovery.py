@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from orchestrator.core.commands import Answer, ControlIn, Resume
+from orchestrator.core.commands import Answer, ControlIn, Known, Resume
 from orchestrator.core.resuming import reopened_by
 from orchestrator.core.state import RunState
 from orchestrator.core.status import TERMINAL, Status
@@ -34,19 +34,22 @@ class Recovery:
     Attributes:
         epoch: which process drives it now. budget: named limits that are raised first.
         answers: node -> answer to its open question, or verdict for an undecided gate.
+        settled: outcomes that a fork gives, which refer to ``values`` by position.
         rows: requests that came while nobody drove it. reopen: nodes that run again (``*``: all that failed).
     """
 
     epoch: int
     budget: Mapping[str, float]
     rows: Sequence[Row] = ()
+    settled: tuple[Known, ...] = ()
+    values: tuple[bytes, ...] = ()
     answers: Mapping[str, Any] = field(default_factory=dict)
     reopen: tuple[str, ...] = ()
 
     def go_on(self, engine: Engine) -> None:
         """Submit the command and set the timers from what was left of them."""
         state = engine.state
-        values: list[bytes] = []
+        values: list[bytes] = list(self.values)
         rows = [row for row in self.rows if row.id not in state.controls]
         command = Resume(
             utc_now(),
@@ -54,6 +57,7 @@ class Recovery:
             dict(self.budget),
             (*_requests(rows, values), *_answers(state, self.answers, values)),
             self.reopen,
+            self.settled,
             engine.waits_for_answers,
         )
         for node in state.nodes.values():

@@ -24,6 +24,7 @@ from orchestrator.journal.files import Fsync
 from orchestrator.runtime.branching import Branches
 from orchestrator.runtime.definitions import definition_of
 from orchestrator.runtime.engine import Engine
+from orchestrator.runtime.forking import change_of, copy_history, cut, fold, outcomes_of
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.options import RunOptions
 from orchestrator.runtime.planning import prepare
@@ -268,6 +269,47 @@ class Session(Registrations):
         wanted = (EVERY_FAILED,) if nodes is None else tuple(nodes)
         going = Recovery(epoch=0, budget=budget or {}, reopen=wanted)
         return await self._continue(run, RunOptions(), going, new_definition=new_definition)
+
+    async def fork(
+        self,
+        run: str,
+        *,
+        at: str | int | None = None,
+        values: Mapping[str, Any] | None = None,
+        answers: Mapping[str, str] | None = None,
+        by: str = "",
+        because: str = "",
+        new_definition: bool = False,
+    ) -> Run:
+        """Begin a new run that shares a run's history up to a record, and goes on with a change.
+
+        Args:
+            run: the origin, as for :meth:`resume`; it is only read. at: where they part: a node (before it
+                settled) or the number of a fact; None is before the first node that is changed.
+            values: node -> a value that it is given instead of running. answers: gate -> a person's verdict.
+            by, because: who gives the verdict, and why; both are recorded.
+
+        Raises:
+            JournalError: no such run. OperationError: no such node or fact there.
+        """
+        self._open()
+        origin = self._store.find(run)
+        records = list(self._store.records(origin))
+        whole = fold(records)
+        settled, raw = outcomes_of(whole, values or {}, answers or {}, by, because)
+        shared = cut(records, at, [one.node for one in settled])
+        if not shared:
+            message = f"run {origin} has no history before that; start it again instead"
+            raise OperationError(message)
+        new = new_run_id()
+        change = change_of(values or {}, answers or {})
+        log = self._store.new(new, whole.name, whole.definition.digest)
+        copy_history(shared, log, new, origin, change)
+        self._store.close(new)
+        if isinstance(self._store, MemoryStore) and origin in self._store.prepared:
+            self._store.prepared[new] = self._store.prepared[origin]
+        going = Recovery(epoch=0, budget={}, settled=settled, values=tuple(raw))
+        return await self._continue(new, RunOptions(), going, new_definition=new_definition)
 
     async def _continue(
         self,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from orchestrator.core.records import Record
 from orchestrator.errors import JournalError, OperationError
 from orchestrator.journal import Journal, MemoryJournal
-from orchestrator.journal.connecting import read_only
 from orchestrator.journal.files import Fsync, JournalFile
+from orchestrator.journal.reading import open_journal
 from orchestrator.journal.runlog import RunLog
 from orchestrator.runtime.planning import Prepared
 
@@ -32,6 +33,9 @@ class Store(Protocol):
 
     def find(self, run: str) -> str:
         """The id that an unambiguous prefix, or ``last``, means."""
+
+    def records(self, run: str) -> Sequence[Record]:
+        """Everything that is recorded of a run, without owning it."""
 
     def close(self, run: str) -> None:
         """Let go of a run's log."""
@@ -64,6 +68,10 @@ class MemoryStore:
     def find(self, run: str) -> str:
         """A run of this session."""
         return _only(run, list(self._logs), "this session")
+
+    def records(self, run: str) -> Sequence[Record]:
+        """The run's records."""
+        return self._logs[run][0].read(0)
 
     def close(self, run: str) -> None:
         """Nothing is held."""
@@ -101,12 +109,13 @@ class FileStore:
 
     def find(self, run: str) -> str:
         """A run of the file."""
-        connection = read_only(self.path)
-        try:
-            known = [row[0] for row in connection.execute("SELECT run FROM runs ORDER BY created")]
-        finally:
-            connection.close()
-        return _only(run, known, str(self.path))
+        with open_journal(self.path) as journal:
+            return journal.find_run(run)
+
+    def records(self, run: str) -> Sequence[Record]:
+        """The run's records."""
+        with open_journal(self.path) as journal:
+            return list(journal.records(run))
 
     def close(self, run: str) -> None:
         """Close the run's log and give up its lock."""

@@ -15,11 +15,11 @@ from orchestrator.runtime.envelopes import Envelope, envelopes_of
 from orchestrator.runtime.results import FlowEvent
 from roles import NodeError
 
-__all__ = ["EventStream", "SettlementStream"]
+__all__ = ["SETTLING", "EventStream", "SettlementStream"]
 
 T = TypeVar("T")
 _PAGE = 256
-_SETTLING: dict[type[f.Fact], Status] = {
+SETTLING: dict[type[f.Fact], Status] = {
     f.NodeCompleted: Status.COMPLETED,
     f.NodeFailed: Status.FAILED,
     f.NodeSkipped: Status.SKIPPED,
@@ -96,7 +96,7 @@ class SettlementStream:
 
     def _settlements(self, record: Record) -> Iterator[FlowEvent]:
         for number, fact in enumerate(record.facts):
-            status = _SETTLING.get(type(fact))
+            status = SETTLING.get(type(fact))
             if status is not None:
                 yield self._event(fact, record, status, record.first + number)
 
