@@ -18,7 +18,9 @@ from orchestrator.journal.fetching import COLUMNS
 from orchestrator.journal.files import JournalFile
 from orchestrator.journal.reading import open_journal
 from tests.architecture.tree import ROOT
+from tests.journal.power import Recorder
 from tests.journal.samples import appended
+from tests.journal.storms import LAYER, weather
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +54,16 @@ def test_bytes_on_disk(ram: Path):
     with JournalFile.open(ram / "j.db", fsync="never") as journal:
         filled(journal.create_run("20260131-120000-3f9ac1"), 10_000)
     assert (ram / "j.db").stat().st_size / 10_000 < 600
+
+
+def test_syncs(ram: Path):
+    """issue 3: one sync a commit, and few more: opening, closing and checkpoints included."""
+    with weather(storm := Recorder()), JournalFile.open(ram / "j.db", vfs=LAYER) as journal:
+        log = journal.create_run("r")
+        for record in no_ops(1, 200):
+            appended(log, [record])
+    syncs = sum(what == "sync" for what, *_ in storm.calls)
+    assert 200 <= syncs < 1.15 * 200
 
 
 def test_append_cost_is_flat(ram: Path):

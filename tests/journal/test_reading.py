@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -88,6 +89,21 @@ def test_the_view_says_the_same(journal: JournalFile):
             for f in reader.facts()
         ]
     assert rows.fetchall() == expected
+
+
+def test_the_queries_of_the_page(journal: JournalFile):
+    """docs/journal.md: what is shown there works, and the tables have the columns that it lists."""
+    two_runs(journal)
+    page = (ROOT / "docs" / "journal.md").read_text(encoding="utf-8")
+    rows = apsw.Connection(str(journal.path))
+    (block,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    statements = [part for part in block.replace("20260131-120000-3f9ac1", "a").split(";") if part.strip()]
+    assert len(statements) == 3
+    assert [len(rows.execute(sql).fetchall()) for sql in statements] == [0, 49, 0]
+    for table in ("facts", "runs", "records", "blobs", "control", "meta"):
+        (line,) = (line for line in page.splitlines() if line.startswith(f"| `{table}`"))
+        columns = [values[1] for values in rows.execute(f"PRAGMA table_info({table})")]
+        assert set(columns) <= set(re.findall(r"`(\w+)`", line)), table
 
 
 def test_following(journal: JournalFile):
