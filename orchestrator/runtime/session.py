@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,34 +14,28 @@ import msgspec
 from anyio import CancelScope
 
 from orchestrator.agents import DEFAULT_BRANCH, Branch
-from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.core.spec import Budget
-from orchestrator.errors import ExecutionError, OperationError, RunOwnedError
+from orchestrator.errors import ExecutionError, OperationError
 from orchestrator.journal import Journal
 from orchestrator.journal.files import Fsync
-from orchestrator.runtime.branching import Branches
 from orchestrator.runtime.definitions import definition_of
 from orchestrator.runtime.engine import Engine
-from orchestrator.runtime.forking import change_of, copy_history, cut, fold, outcomes_of
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.options import RunOptions
 from orchestrator.runtime.planning import prepare
-from orchestrator.runtime.rebuilding import rebuild
-from orchestrator.runtime.recovery import Recovery
-from orchestrator.runtime.registrations import Registrations
 from orchestrator.runtime.results import RunResult
-from orchestrator.runtime.reviving import revive
 from orchestrator.runtime.run import Run
+from orchestrator.runtime.runs import Runs
 from orchestrator.runtime.sources import Runnable, bound_of, source_of
 from orchestrator.runtime.stores import MemoryStore, store_of
 from orchestrator.runtime.streams import SettlementStream
-from orchestrator.runtime.wiring import DEFAULT_GRACE, Wiring
+from orchestrator.runtime.wiring import DEFAULT_GRACE
 from roles import Role
 
 __all__ = ["Session"]
 
 
-class Session(Registrations):
+class Session(Runs):
     """Runs graphs. An async context manager: its tasks live in its own task group.
 
     Args:
@@ -73,13 +65,11 @@ class Session(Registrations):
         folder: str | Path = ".callboard/runs",
         clock: Callable[[], int] | None = None,
     ) -> None:
-        super().__init__(roles)
-        self._store = store_of(journal, fsync)
+        super().__init__(roles, store_of(journal, fsync))
         self._limits = dict(limits or {})
         self._grace, self._seed, self._folder = grace, seed, Path(folder)
-        self._clock = clock
+        self._clock = clock or time.monotonic_ns
         self._stack: AsyncExitStack | None = None
-        self._runs: dict[str, Run] = {}
 
     # --- life ----------------------------------------------------------------------------------
 
@@ -224,142 +214,6 @@ class Session(Registrations):
                     run.cancel(reason="the reader left")
                 await run.over()
 
-    async def resume(
-        self,
-        run: str = "last",
-        *,
-        answers: Mapping[str, Any] | None = None,
-        budget: Mapping[str, float] | None = None,
-        new_definition: bool = False,
-        waits_for_answers: bool = False,
-        on_settle: Callable[..., Any] | None = None,
-    ) -> Run:
-        """Go on with a run that was suspended or whose process died; settled nodes are not run again.
-
-        Args:
-            run: an unambiguous prefix of its id, or ``last``. budget: named limits to raise first.
-            answers: node -> the answer to its open question, or the verdict for an undecided gate.
-            new_definition: use code and documents that have changed since the run began.
-            waits_for_answers, on_settle: as for :meth:`start`.
-
-        Raises:
-            JournalError: no such run, it is driven by somebody (RunOwnedError), or its log is damaged.
-            OperationError: it has ended, or one of its functions is gone or has changed.
-        """
-        options = RunOptions(waits_for_answers=waits_for_answers, on_settle=on_settle)
-        going = Recovery(epoch=0, budget=budget or {}, answers=answers or {})
-        return await self._continue(run, options, going, new_definition=new_definition)
-
-    async def retry(
-        self,
-        run: str = "last",
-        nodes: Iterable[str] | None = None,
-        *,
-        budget: Mapping[str, float] | None = None,
-        new_definition: bool = False,
-    ) -> Run:
-        """Run failed nodes, or undecided gates, again, and what was skipped because of them.
-
-        Args:
-            run: as for :meth:`resume`. nodes: which; None is every failed node and undecided gate.
-
-        Raises:
-            OperationError: nothing is to be retried, or a node that was named did not fail.
-        """
-        wanted = (EVERY_FAILED,) if nodes is None else tuple(nodes)
-        going = Recovery(epoch=0, budget=budget or {}, reopen=wanted)
-        return await self._continue(run, RunOptions(), going, new_definition=new_definition)
-
-    async def fork(
-        self,
-        run: str,
-        *,
-        at: str | int | None = None,
-        values: Mapping[str, Any] | None = None,
-        answers: Mapping[str, str] | None = None,
-        by: str = "",
-        because: str = "",
-        new_definition: bool = False,
-    ) -> Run:
-        """Begin a new run that shares a run's history up to a record, and goes on with a change.
-
-        Args:
-            run: the origin, as for :meth:`resume`; it is only read. at: where they part: a node (before it
-                settled) or the number of a fact; None is before the first node that is changed.
-            values: node -> a value that it is given instead of running. answers: gate -> a person's verdict.
-            by, because: who gives the verdict, and why; both are recorded.
-
-        Raises:
-            JournalError: no such run. OperationError: no such node or fact there.
-        """
-        self._open()
-        origin = self._store.find(run)
-        records = list(self._store.records(origin))
-        whole = fold(records)
-        settled, raw = outcomes_of(whole, values or {}, answers or {}, by, because)
-        shared = cut(records, at, [one.node for one in settled])
-        if not shared:
-            message = f"run {origin} has no history before that; start it again instead"
-            raise OperationError(message)
-        new = new_run_id()
-        change = change_of(values or {}, answers or {})
-        log = self._store.new(new, whole.name, whole.definition.digest)
-        copy_history(shared, log, new, origin, change)
-        self._store.close(new)
-        if isinstance(self._store, MemoryStore) and origin in self._store.prepared:
-            self._store.prepared[new] = self._store.prepared[origin]
-        going = Recovery(epoch=0, budget={}, settled=settled, values=tuple(raw))
-        return await self._continue(new, RunOptions(), going, new_definition=new_definition)
-
-    async def _continue(
-        self,
-        run: str,
-        options: RunOptions,
-        going: Recovery,
-        *,
-        new_definition: bool,
-    ) -> Run:
-        group = self._open()
-        run_id = self._store.find(run)
-        if run_id in self._runs:
-            message = f"run {run_id} is live in this session; use its handle"
-            raise RunOwnedError(message)
-        journal, epoch = self._store.open(run_id)
-        try:
-            at_hand = self._store.prepared.get(run_id) if isinstance(self._store, MemoryStore) else None
-            find = partial(
-                rebuild, roles=self.roles, operations=self._operations, new_definition=new_definition
-            )
-            engine = revive(
-                run_id,
-                self._wiring(journal, options),
-                dataclasses.replace(going, epoch=epoch),
-                find if at_hand is None else lambda _state: at_hand,
-            )
-        except BaseException:
-            self._store.close(run_id)
-            raise
-        live = self._launch(engine)
-        await group.start(self._drive, live)
-        return live
-
-    def runs(self, status: str | None = None) -> list[Run]:
-        """Live runs of this session; ``status`` narrows by reason (``""`` is live)."""
-        return [run for run in self._runs.values() if status is None or run.engine.reason == status]
-
-    async def _drive(self, run: Run, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        task_status.started()
-        try:
-            await run.drive()
-        finally:
-            self._forget(run)
-
-    def _forget(self, run: Run) -> None:
-        self._runs.pop(run.id, None)
-        self._store.close(run.id)
-        if run.result is not None and run.result.ok and isinstance(self._store, MemoryStore):
-            self._store.forget(run.id)
-
     def _make(self, what: Runnable, options: RunOptions) -> Run:
         """Resolve everything that a run names; nothing has run if this raises."""
         self._open()
@@ -389,26 +243,6 @@ class Session(Registrations):
         if isinstance(self._store, MemoryStore):
             self._store.prepared[run_id] = prepared
         return self._launch(Engine(run_id, prepared, self._wiring(journal, options), definition))
-
-    def _wiring(self, journal: Journal, options: RunOptions) -> Wiring:
-        return Wiring(
-            journal=journal,
-            bus=self.bus,
-            branches=Branches(self.branches, options.on_branch_created),
-            handlers=dict(self._handlers),
-            on_settle=options.on_settle,
-            folder=self._folder,
-            grace=self._grace,
-            seed=self._seed,
-            clock=self._clock or time.monotonic_ns,
-            waits_for_answers=options.waits_for_answers,
-        )
-
-    def _launch(self, engine: Engine) -> Run:
-        """A run of this session that has not begun to be driven."""
-        run = Run(engine)
-        self._runs[run.id] = run
-        return run
 
 
 def _live_branches(given: Mapping[str, object]) -> dict[str, Branch]:

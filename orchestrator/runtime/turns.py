@@ -245,10 +245,10 @@ class RoleTurn:
                 known = (self._state.questions or {}).get(identity)
                 if known is None or known.answer is None:
                     await self._ask(identity, question, _choices(choices), schema, default, _expiry(expires))
-            known = (self._state.questions or {})[identity]
+            known = (self._state.questions or {}).get(identity)
         else:
             await self._breathe()
-        answer = known.answer
+        answer = None if known is None else known.answer
         if answer is None:
             message = f"{engine.run_id} closed before {identity!r} was answered"
             raise RuntimeError(message)
