@@ -87,6 +87,26 @@ async def asks(turn):
 async def asks_number(turn):
     return await turn.ask("How many?", schema=int)
 
+@role()
+async def needs_file(turn):
+    if not os.path.exists(turn.parameters["path"]):
+        raise FileNotFoundError(turn.parameters["path"])
+    return "it was there"
+
+@role()
+async def listens(turn):
+    turn.report("listening")
+    while True:
+        for text in turn.steers():
+            return {"heard": text}
+        await anyio.sleep(0.01)
+
+@role()
+async def counts(turn):
+    with open(turn.parameters["path"], "a") as file:
+        file.write(turn.idempotency_key + "\\n")
+    return turn.attempt
+
 @role(emits=(Verdict,))
 async def judge(turn):
     verdict = turn.parameters["verdict"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,10 +47,16 @@ def test_plain_lines(tmp_path: Path):
     flow(tmp_path, GATED)
     done = call("run", cwd=tmp_path)
     lines = done.stdout.splitlines()
-    assert [line[:10].rstrip() for line in lines[:5]] == ["run", "started", "succeeded", "rejected", "vetoed"]
-    assert lines[3:5] == ["rejected   g: not yet", "vetoed     b: by g"]
-    assert lines[5].startswith("tried gate_rejected: 2 nodes: 1 succeeded, 1 vetoed")
-    assert lines[-1] == "  next      settle what the gate objects to, then run again: callboard run"
+    words = [line[:10].rstrip() for line in lines[:6]]
+    assert words == ["journal", "run", "started", "succeeded", "rejected", "vetoed"]
+    assert lines[0] == "journal    .callboard/journal.db"
+    assert lines[4:6] == ["rejected   g: not yet", "vetoed     b: by g"]
+    assert lines[6].startswith("tried gate_rejected: 2 nodes: 1 succeeded, 1 vetoed")
+    run = lines[1].split()[1].rstrip(":")
+    assert lines[-2:] == [
+        f"  run       {run} in .callboard/journal.db",
+        f"  see       callboard show {run}",
+    ]
     assert done.stderr == ""
 
 
@@ -180,16 +188,57 @@ def test_a_console_that_cannot_show_it(encoding: str, tmp_path: Path):
     assert done.returncode == 0
 
 
+HOOK = """
+import json, os, sys
+told = {name: value for name, value in os.environ.items() if name.startswith("CALLBOARD_")}
+with open(sys.argv[1], "w", encoding="utf-8") as file:
+    json.dump({"stdin": sys.stdin.read(), "words": sys.argv[2:], **told}, file)
+sys.exit(7)
+"""
+
+
 def test_on_end_gets_the_result(tmp_path: Path):
     """--on-end: the command reads the result and knows the reason; its failure changes nothing."""
     flow(tmp_path, GATED)
-    command = 'cat > result.json; echo "$CALLBOARD_REASON $CALLBOARD_EXIT"; exit 7'
+    (tmp_path / "hook.py").write_text(HOOK, encoding="utf-8")
+    command = shlex.join([sys.executable, "hook.py", "end.json", "$HOME; $(touch no)"])
     done = call("run", "--json", "--on-end", command, cwd=tmp_path)
     assert done.returncode == 3
-    assert json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["reason"] == "gate_rejected"
-    assert "gate_rejected 3" in done.stderr
+    told = json.loads((tmp_path / "end.json").read_text(encoding="utf-8"))
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert json.loads(told["stdin"]) == result
+    assert result["kind"] == "RunResult"
+    assert (told["CALLBOARD_REASON"], told["CALLBOARD_EXIT"]) == ("gate_rejected", "3")
+    assert told["CALLBOARD_RUN"] == result["run"]
+    assert told["CALLBOARD_JOURNAL"] == result["journal"] == str(tmp_path / ".callboard" / "journal.db")
+    assert told["words"] == ["$HOME; $(touch no)"], "no shell has read the command"
     assert "ended with exit code 7" in done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["kind"] == "RunResult"
+
+
+def test_on_ask_gets_the_question(tmp_path: Path):
+    """--on-ask: the question's envelope on stdin, before the run is suspended for want of an answer."""
+    flow(tmp_path, "  a: {role: asks}")
+    (tmp_path / "hook.py").write_text(HOOK, encoding="utf-8")
+    done = call(
+        "run", "--quiet", "--on-ask", shlex.join([sys.executable, "hook.py", "ask.json"]), cwd=tmp_path
+    )
+    assert done.returncode == 6
+    told = json.loads((tmp_path / "ask.json").read_text(encoding="utf-8"))
+    envelope = json.loads(told["stdin"])
+    assert tuple(envelope) == FIELDS
+    assert (envelope["kind"], envelope["node"]) == ("QuestionAsked", "a")
+    assert envelope["data"]["choices"] == ["red", "blue"]
+    assert told["CALLBOARD_RUN"] == envelope["run"]
+
+
+@pytest.mark.parametrize("command", ["'", "   "])
+def test_a_hook_that_is_no_command_is_refused_first(command: str, tmp_path: Path):
+    """A command that cannot be read as words is an error of usage: nothing has run."""
+    flow(tmp_path, "  a: {role: echo}")
+    done = call("run", "--on-end", command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--on-end" in done.stderr
+    assert not (tmp_path / ".callboard").exists()
 
 
 def test_arguments_from_a_file_and_the_line(tmp_path: Path):
