@@ -90,14 +90,20 @@ def prepare(place: Place) -> None:
     """Keep what runs leave behind out of the project's version control.
 
     Raises:
-        OSError: the folder cannot be written.
+        JournalError: the folder cannot be written.
     """
     home = place.folder.parent
-    if place.path.parent == home:
-        home.mkdir(mode=0o700, exist_ok=True)
     ignore = home / ".gitignore"
-    if home.is_dir() and not ignore.exists():
-        ignore.write_text(_IGNORE, encoding="utf-8")
+    try:
+        if place.path.parent == home:
+            home.mkdir(mode=0o700, exist_ok=True)
+        if home.is_dir() and not ignore.exists():
+            ignore.write_text(_IGNORE, encoding="utf-8")
+    except OSError as error:
+        raise JournalError(
+            f"{home}: {error.strerror}: no journal can be kept there; --journal PATH names another place, "
+            f"--journal {NONE} keeps the run in memory"
+        ) from error
 
 
 @contextmanager

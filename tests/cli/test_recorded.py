@@ -24,6 +24,15 @@ GROWN = """
   broken: {role: boom}
   behind: {role: echo, after: [broken]}
 """
+MADE = """
+def _make(n):
+    @role(name="made")
+    async def inner(turn):
+        return n
+    return inner
+
+made = _make(4)
+"""
 HEAD = "budget: {spawns: 3}\non_failure: continue"
 
 
@@ -335,11 +344,10 @@ def test_roles_made_in_any_way_run_with_a_journal(cli, tmp_path: Path):
     """A cast's role may be a closure: it is found again by its name in the document."""
     flow(tmp_path, "  a: {role: made}\n  b: {role: needs_file, after: [a], with: {path: go}}")
     cast = tmp_path / "cast.py"
-    text = "\ndef _make(n):\n    @role(name='made')\n    async def inner(turn):\n        return n\n    return inner\n"
-    cast.write_text(f"{cast.read_text(encoding='utf-8')}{text}made = _make(4)\n", encoding="utf-8")
+    cast.write_text(cast.read_text(encoding="utf-8") + MADE, encoding="utf-8")
     assert cli("run", "--quiet")[0] == 1
     (tmp_path / "go").touch()
-    code, out, err = cli("retry", "last")
+    code, _, err = cli("retry", "last")
     assert code == 0, err
     assert "reuses 1, will run 1" in err
 
