@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator import Envelope, Role, Run, RunReason, RunResult, Session, NodeStatus, role
+from orchestrator import Envelope, NodeStatus, Role, Run, RunReason, RunResult, Session, role
 
 TERMINAL = {
     "NodeCompleted": NodeStatus.COMPLETED,
@@ -164,18 +164,18 @@ def _disjoint(result: RunResult) -> list[str]:
 
 def edges_of(facts: list[Envelope], *, spliced: bool = False) -> list[tuple[int, str, str]]:
     """(seq, source, target) of every edge as it was written; ``spliced``: those that an escalation moves."""
-    edges = []
-    for fact in facts:
-        if fact.kind == "GraphPlanned":
-            found = fact.data["plan"].get("edges", [])
-        else:
-            found = fact.data["edges"] if fact.kind == "NodeAdded" else []
-        edges += [
-            (fact.seq or 0, edge["source"], edge["target"])
-            for edge in found
-            if not (spliced and edge.get("kind") == "child")
-        ]
-    return edges
+    return [
+        (fact.seq or 0, edge["source"], edge["target"])
+        for fact in facts
+        for edge in _edges_in(fact)
+        if not (spliced and edge.get("kind") == "child")
+    ]
+
+
+def _edges_in(fact: Envelope) -> list[dict[str, Any]]:
+    if fact.kind == "GraphPlanned":
+        return list(fact.data["plan"].get("edges", []))
+    return list(fact.data["edges"]) if fact.kind == "NodeAdded" else []
 
 
 def _starts(facts: list[Envelope]) -> list[str]:
@@ -201,9 +201,11 @@ def _starts(facts: list[Envelope]) -> list[str]:
         holder = source
         while (source, target) in moved and holder in successor and successor[holder] != target:
             holder = successor[holder]
-        for waited in {source, holder}:
-            if settled.get(waited, len(facts) + 1) > started[target]:
-                faults.append(f"{target} started at {started[target]} before {waited} settled")
+        faults += [
+            f"{target} started at {started[target]} before {waited} settled"
+            for waited in {source, holder}
+            if settled.get(waited, len(facts) + 1) > started[target]
+        ]
         if added > started[target]:
             faults.append(f"{target} got an edge from {source} after it had started")
     return faults

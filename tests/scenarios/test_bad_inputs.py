@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
+import datetime as dt
 import enum
 import math
 import pathlib
 import sys
 
-import anyio
-import msgspec
-import pydantic
 import pytest
 
 from orchestrator import (
-    Budget,
     Finding,
     OperationGraphBuilder,
-    Refused,
     Session,
     SpawnRequest,
     role,
 )
-from tests.scenarios.conftest import lawful, ok, ran
+from tests.scenarios.conftest import ok, ran
 
 
 def giving(make):
@@ -53,6 +47,8 @@ async def agenerator():
 
 class Text(str):
     """A subclass of an exact type."""
+
+    __slots__ = ()
 
 
 class Number(int):
@@ -132,17 +128,17 @@ async def test_12_sys_exit():
         (coroutine, "coroutine"),
         (generator, "generator"),
         (agenerator, "async_generator"),
-        (lambda: pathlib.Path(__file__).open(encoding="utf-8"), "TextIOWrapper"),
+        (lambda: pathlib.Path(__file__).open(encoding="utf-8"), "TextIOWrapper"),  # noqa: SIM115 (the test closes it)
         (object, "object"),
         (lambda: len, "builtin_function_or_method"),
         (lambda: {1, 2}, "set"),
         (lambda: b"bytes", "bytes"),
         (lambda: Text("x"), "Text"),
         (lambda: Number(1), "Number"),
-        (lambda: Mapping(), "Mapping"),
+        (Mapping, "Mapping"),
         (lambda: Colour.RED, "Colour"),
         (lambda: ValueError("returned"), "ValueError"),
-        (lambda: datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "datetime"),
+        (lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "datetime"),
         (lambda: 1j, "complex"),
         (lambda: range(3), "range"),
     ],
@@ -333,7 +329,9 @@ async def test_30_keys_that_are_no_text(key):
     assert "result.in" in run["a"].error.message
 
 
-@pytest.mark.parametrize("where", ["value", "key", "context", "write", "write key", "step", "ask", "emission"])
+@pytest.mark.parametrize(
+    "where", ["value", "key", "context", "write", "write key", "step", "ask", "emission"]
+)
 async def test_30_half_surrogates(where):
     """Bad-inputs 30: what no JSON text can hold fails the node that gives it, never the run."""
     half = "\ud800"
@@ -368,105 +366,3 @@ async def test_30_half_surrogates(where):
     else:
         assert run["a"].status == "failed"
         assert run["a"].error.type == "NotExactError"
-
-
-class Model(pydantic.BaseModel):
-    """A model, nested."""
-
-    when: datetime.date = datetime.date(2026, 1, 2)
-    parts: tuple[int, ...] = (1, 2)
-
-
-class Struct(msgspec.Struct):
-    """A struct with a model in it."""
-
-    model: Model
-    colour: Colour = Colour.RED
-
-
-@dataclasses.dataclass
-class Data:
-    """A dataclass with a struct in it."""
-
-    struct: Struct
-    none: None = None
-
-
-async def test_kernel_6_what_is_stored_as_its_json_form():
-    """Kernel 6: pydantic, msgspec and dataclass instances become mappings, tuples lists, None null."""
-    run = await ran(giving(lambda: Data(Struct(Model()))))
-    assert run["a"].value == {
-        "struct": {"model": {"when": "2026-01-02", "parts": [1, 2]}, "colour": 1},
-        "none": None,
-    }
-    assert (await ran(giving(lambda: None)))["a"].value is None
-    assert (await ran(giving(lambda: (1, (2,)))))["a"].value == [1, [2]]
-
-
-async def test_18_each_request_on_its_own():
-    """Bad-inputs 18: unknown role, unknown dependency, existing name: each refused, the others considered."""
-
-    @role(emits=(SpawnRequest,))
-    async def grows(turn):
-        return [
-            SpawnRequest(assignee="ghost"),
-            SpawnRequest(assignee="ok", key="1"),
-            SpawnRequest(assignee="ok", after=["ghost"]),
-            SpawnRequest(assignee="ok", before=["ghost"]),
-            SpawnRequest(assignee="ok", key="2"),
-        ]
-
-    graph = OperationGraphBuilder()
-    graph.add_operation(grows, node_id="a")
-    run = await ran(graph, ok)
-    assert run.result.spawned == ("a.ok-1", "a.ok-2")
-    assert [d.reason for d in run.result.dropped_spawns] == [
-        "unknown_assignee", "unknown_node", "unknown_node",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda live: live.raise_budget("spawns", math.nan),
-        lambda live: live.raise_budget("spawns", math.inf),
-        lambda live: live.raise_budget("spawns", "many"),
-        lambda live: live.raise_budget("spawns", 3),
-        lambda live: live.raise_budget("assignees", 3),
-        lambda live: live.raise_budget("nothing", 3),
-        lambda live: live.steer("half \ud800"),
-        lambda live: live.steer(object()),
-        lambda live: live.cancel("half \ud800"),
-        lambda live: live.inject("ok", parameters={"x": object()}),
-        lambda live: live.inject("ok", parameters={"x": math.nan}),
-        lambda live: live.inject("ok", instruction="\ud800"),
-        lambda live: live.inject("ok", node_id="not a name"),
-        lambda live: live.inject("ok", node_id="\ud800"),
-        lambda live: live.inject("nobody"),
-        lambda live: live.inject(len),
-        lambda live: live.answer("a", "APPROVE"),
-        lambda live: live.answer("a", "x", key="no such question"),
-        lambda live: live.answer("ghost", "x"),
-    ],
-)
-async def test_operators_that_give_nonsense(call):
-    """Law 8: what an operator gives wrong is refused; the run is as it was and goes on."""
-    held, go = anyio.Event(), anyio.Event()
-
-    @role()
-    async def holds(turn):
-        held.set()
-        await go.wait()
-
-    graph = OperationGraphBuilder()
-    graph.add_operation(holds, node_id="a")
-    async with Session([ok]) as session:
-        live = await session.start(graph, budget=Budget(spawns=4))
-        await held.wait()
-        receipt = call(live)
-        go.set()
-        run = await lawful(live)
-    assert isinstance(receipt, Refused)
-    assert receipt.reason in {"invalid", "unknown_node", "unknown_assignee"}
-    assert run.reason == "completed"
-    assert list(run.result.nodes) == ["a"]

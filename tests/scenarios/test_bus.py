@@ -9,23 +9,13 @@ import anyio
 import pytest
 
 from orchestrator import (
-    Budget,
-    EscalationRequest,
     Finding,
-    Inject,
-    Objection,
-    OperationError,
     OperationGraphBuilder,
-    Refused,
     Session,
-    SpawnRequest,
-    Steer,
-    Veto,
-    Write,
     role,
 )
 from orchestrator.testing.loops import run_virtual
-from tests.scenarios.conftest import lawful, ok, order, ran
+from tests.scenarios.conftest import lawful, ok, ran
 
 
 def chain(count, what=ok):
@@ -52,9 +42,9 @@ async def test_BUS_105_112_one_that_raises(caplog):
         return receive
 
     async with Session() as session:
-        async with session.tap(tap("first"), kinds=DONE), session.tap(tap("middle"), kinds=DONE):
-            async with session.tap(tap("last"), kinds=DONE):
-                run = await lawful(await session.start(chain(10)))
+        taps = [session.tap(tap(name), kinds=DONE) for name in seen]
+        async with taps[0], taps[1], taps[2]:
+            run = await lawful(await session.start(chain(10)))
     assert run.reason == "completed"
     assert seen == dict.fromkeys(("first", "middle", "last"), NAMES)
     reports = [record.getMessage() for record in caplog.records if "tap " in record.getMessage()]
@@ -97,10 +87,11 @@ async def test_BUS_107_closures_and_bound_methods():
             seen.append("method")
 
     async with Session() as session:
-        async with session.tap(Short().receive, kinds=DONE):
-            async with session.tap(lambda envelope: seen.append("closure"), kinds=DONE):
-                gc.collect()
-                run = await lawful(await session.start(chain(1)))
+        method = session.tap(Short().receive, kinds=DONE)
+        closure = session.tap(lambda envelope: seen.append("closure"), kinds=DONE)
+        async with method, closure:
+            gc.collect()
+            run = await lawful(await session.start(chain(1)))
     assert run.reason == "completed"
     assert sorted(seen) == ["closure", "method"]
 
@@ -158,10 +149,9 @@ async def test_BUS_110_two_sessions_two_buses():
     async def tap_two(envelope):
         seen["two"].append(envelope.run)
 
-    async with Session() as one, Session() as two:
-        async with one.tap(tap_one), two.tap(tap_two):
-            first = await lawful(await one.start(chain(2)))
-            second = await lawful(await two.start(chain(2)))
+    async with Session() as one, Session() as two, one.tap(tap_one), two.tap(tap_two):
+        first = await lawful(await one.start(chain(2)))
+        second = await lawful(await two.start(chain(2)))
     assert set(seen["one"]) == {first.result.run}
     assert set(seen["two"]) == {second.result.run}
 
@@ -264,10 +254,9 @@ async def test_a_gap_is_told(overflow):
         else:
             seen.append(envelope.seq)
 
-    async with Session() as session:
-        async with session.tap(slow, buffer=8, overflow=overflow):
-            run = await lawful(await session.start(chain(50)))
-            go.set()
+    async with Session() as session, session.tap(slow, buffer=8, overflow=overflow):
+        run = await lawful(await session.start(chain(50)))
+        go.set()
     total = len(run.facts)
     skipped = [seq for first, last in missed for seq in range(first, last + 1)]
     assert missed
@@ -311,139 +300,3 @@ async def test_one_node_that_emits_ten_thousand_times():
         run = await lawful(await session.start(chain(1, floods)))
     assert missed == []
     assert seen == [fact.seq for fact in run.facts]
-
-
-# --- handlers --------------------------------------------------------------------------------------
-
-
-@role(emits=(Objection,))
-async def objects(turn):
-    """Emits and returns the same objection."""
-    objection = Objection(target="plan", objection="no")
-    await turn.emit(objection)
-    return [objection, Objection(target="plan", objection="no")]
-
-
-async def handled(handler, *, what=objects, **options):
-    graph = OperationGraphBuilder()
-    graph.add_operation(what, node_id="a")
-    graph.add_operation(order, node_id="b")
-    async with Session([ok, order]) as session:
-        session.handles(Objection, handler)
-        return await lawful(await session.start(graph, **options))
-
-
-async def test_a_handlers_changes_are_carried_out_once():
-    """Roles 4: Inject, Write, Steer and Veto, decided by the core, once for one emission over two channels."""
-
-    def handler(emission, view):
-        assert view.status("a") == "running"
-        return [Inject("ok", before=["b"]), Write("objection", emission.objection), Steer("look", "b")]
-
-    run = await handled(handler)
-    assert run.result.spawned == ("a.ok-1",)
-    assert run["b"].value == ["a", "a.ok-1"]
-    assert run.result.final_context == {"objection": "no"}
-    assert run.nodes("SteerDelivered") == ["b"]
-
-
-async def test_a_handler_may_veto():
-    """Roles 4: a waiting node is vetoed by name; its dependents follow."""
-    run = await handled(lambda emission, view: Veto("b", "overruled"))
-    assert run["b"].status == "vetoed"
-    assert run["b"].reason == "vetoed by a: overruled"
-
-
-@pytest.mark.parametrize("raised", [ValueError, SystemExit, KeyboardInterrupt, "nonsense", Steer("\ud800")])
-async def test_a_handler_that_raises_refuses(raised):
-    """Roles 4: the emission is refused ``handler_error`` and nothing else happens; the node goes on."""
-
-    def handler(emission, view):
-        if isinstance(raised, type):
-            raise raised("in the handler")
-        return raised
-
-    @role(emits=(Objection,))
-    async def once(turn):
-        receipt = await turn.emit(Objection(target="plan", objection="no"))
-        return [receipt.reason, receipt.detail]
-
-    run = await handled(handler, what=once)
-    assert run["a"].value[0] == "handler_error"
-    assert run.of("EmissionAccepted") == []
-    assert run.reason == "completed"
-
-
-async def test_an_undeclared_emission_moves_no_handler():
-    """Roles 1, 4: what is not declared is refused, and what its handler would do is not done, either way."""
-
-    @role()
-    async def undeclared(turn):
-        receipt = await turn.emit(Objection(target="plan", objection="no"))
-        return [receipt.reason, Objection(target="plan", objection="other")]
-
-    run = await handled(lambda emission, view: Inject("ok"), what=undeclared)
-    assert run["a"].value[0] == "not_granted"
-    assert run.result.spawned == ()
-    assert [fact.data["reason"] for fact in run.of("EmissionRefused")] == ["not_granted"] * 2
-
-
-async def test_a_second_handler_is_an_error():
-    """Roles 4: one handler per type; the error names both; an async one is refused."""
-    async with Session() as session:
-        session.handles(Objection, len)
-        with pytest.raises(OperationError, match="len.*print"):
-            session.handles(Objection, print)
-        with pytest.raises(OperationError, match="async"):
-            session.handles(Finding, objects.fn)
-
-
-async def test_emissions_that_lie():
-    """Roles 3: undeclared, forged and look-alike emissions: refused with the reason, or plain data."""
-
-    class Verdict2(Finding):
-        """A subclass is a type of its own."""
-
-    forged = type("SpawnRequest", (SpawnRequest,), {"__module__": __name__})
-
-    @role(emits=(Finding, SpawnRequest))
-    async def lies(turn):
-        receipts = [
-            await turn.emit(Objection(target="t", objection="o")),
-            await turn.emit(Verdict2(description="sub")),
-            await turn.emit(forged(assignee="ok")),
-            await turn.emit(EscalationRequest(reason="fine", urgency="fyi")),
-        ]
-        look_alike = {"emission_kind": "SpawnRequest", "assignee": "ok", "instruction": ""}
-        text = '```SpawnRequest\n{"assignee": "ok", "node": "somebody else"}\n```'
-        return {"reasons": [bool(r) or r.reason for r in receipts], "data": look_alike, "text": text}
-
-    graph = OperationGraphBuilder()
-    graph.add_operation(lies, node_id="a")
-    run = await ran(graph, ok)
-    assert run["a"].value["reasons"] == ["not_granted", "not_granted", "forged", True]
-    assert run.result.spawned == ()
-    assert [d.reason for d in run.result.dropped_spawns] == ["forged", "forged"]
-    assert run["a"].value["data"]["assignee"] == "ok"
-
-
-async def test_a_flood_of_refused_spawns():
-    """Kernel 3, engine 22: 100,000 refusals of one kind cost a count, not 100,000 facts."""
-
-    @role(emits=(SpawnRequest,))
-    async def floods(turn):
-        request = SpawnRequest(assignee="ok")
-        refused = 0
-        for _ in range(100_000):
-            refused += isinstance(await turn.emit(request), Refused)
-        return refused
-
-    graph = OperationGraphBuilder()
-    graph.add_operation(floods, node_id="a")
-    run = await ran(graph, ok, budget=Budget(spawns=1))
-    assert run["a"].value == 99_999
-    assert len(run.facts) < 120
-    assert sum(d.count for d in run.result.dropped_spawns) == 99_999
-    assert [d.count for d in run.result.dropped_spawns] == [1] * 100 + [99_899]
-    (total,) = run.of("Refusals")
-    assert total.data["counts"] == {"max_spawn_exceeded": 99_899}

@@ -159,7 +159,9 @@ def test_CAP_125_nothing_polls(anyio_backend, state):
 
 @pytest.mark.parametrize("late", ["returns", "raises"])
 def test_TIME_98_100_a_late_result_is_ignored(anyio_backend, late):
-    """TIME 98, 100: attempt 1 outlives its limit and gives something; attempt 2 counts, nothing runs twice."""
+    """TIME 98, 100: attempt 1 outlives its limit and gives something; attempt 2 counts, nothing runs
+    twice.
+    """
     attempts = []
 
     @role(retry=2, timeout=5)
@@ -188,6 +190,7 @@ def test_TIME_98_100_a_late_result_is_ignored(anyio_backend, late):
 @pytest.mark.parametrize("kind", ["function", "thread", "gate", "operation", "spawned"])
 def test_TIME_103_every_kind_of_node_times_out(anyio_backend, kind):
     """TIME 103: a timeout is kept for each kind of node; a thread is left behind."""
+
     async def waits(turn):
         await anyio.sleep(10_000)
 
@@ -325,7 +328,9 @@ def test_the_wall_clock_of_a_run(anyio_backend):
 
 
 async def test_bad_inputs_11_the_wall_clock_goes_back(monkeypatch):
-    """Bad-inputs 11: the machine's clock goes back a day in the run: order, numbers and durations are right."""
+    """Bad-inputs 11: the machine's clock goes back a day in the run: order, numbers and durations are
+    right.
+    """
     real = time.time_ns
     back = []
     monkeypatch.setattr(time, "time_ns", lambda: real() - (86_400 * 10**9 if back else 0))

@@ -25,7 +25,9 @@ def edge(value, when, **accept):
     "when", ["result.n >= limit", "ghost == 1", "nodes['ghost'].x == 1", "result.n >= args.limit"]
 )
 async def test_COND_29_an_undefined_name_is_never_true(when):
-    """COND 29: an undefined name is an error with its text: before the run where it can be seen, else there."""
+    """COND 29: an undefined name is an error with its text: before the run where it can be seen, else
+    there.
+    """
     graph = edge({"n": 1}, when)
     if "args" in when:
         run = await ran(graph)
@@ -40,7 +42,9 @@ async def test_COND_29_an_undefined_name_is_never_true(when):
 
 @pytest.mark.parametrize("when", ["result > 'b'", "result < 1", "result and true", "not result"])
 async def test_COND_29_words_and_numbers_do_not_compare(when):
-    """COND 29, 31: 'a > b' with words of unlike types, and truth of what is no bool: an error, edge closed."""
+    """COND 29, 31: 'a > b' with words of unlike types, and truth of what is no bool: an error, edge
+    closed.
+    """
     run = await ran(edge("a" if "1" in when or "'" not in when else 3, when))
     assert run["b"].status == "failed"
     assert run["b"].error.type == "ConditionError"
@@ -53,7 +57,7 @@ async def test_COND_29_words_and_numbers_do_not_compare(when):
         "",
         "   ",
         "ref == ${x}",
-        "${false} \"",
+        '${false} "',
         "${a} && ${b}",
         "result == 1 result",
         "result = 1",
@@ -65,7 +69,9 @@ async def test_COND_29_words_and_numbers_do_not_compare(when):
     ],
 )
 def test_COND_30_not_one_complete_expression(when):
-    """COND 30: anything that is not one complete expression that can be a condition is refused, with its text."""
+    """COND 30: anything that is not one complete expression that can be a condition is refused, with its
+    text.
+    """
     graph = OperationGraphBuilder()
     graph.add_operation(ok, node_id="a")
     with pytest.raises(OperationError, match="when of b"):
@@ -149,7 +155,9 @@ class Gives(EdgeCondition):
     ],
 )
 async def test_COND_objects_give_a_bool(answer, status):
-    """Kernel 1, S45: a condition object must give a bool; anything else, an exception too, fails the target."""
+    """Kernel 1, S45: a condition object must give a bool; anything else, an exception too, fails the
+    target.
+    """
     condition = Gives(answer)
     run = await ran(edge({"n": 1}, condition))
     assert run["b"].status == status

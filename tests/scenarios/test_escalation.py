@@ -52,7 +52,9 @@ def graph_of(first, *, after=None, **more):
 
 
 async def test_S24_blocked_moves_one_tier_up():
-    """S24: one child one tier up, linked to its origin; the origin's lane is escalated; route and text told."""
+    """S24: one child one tier up, linked to its origin; the origin's lane is escalated; route and text
+    told.
+    """
     run = await ran(graph_of(tiers("small", "large", until=1), instruction="Solve it"))
     assert run.statuses() == {"work": "escalated", "work+1": "completed"}
     assert run.result.nodes["work"].superseded_by == "work+1"
@@ -254,9 +256,8 @@ async def test_S30_a_failing_observer():
     async def raises(envelope):
         raise RuntimeError("observer")
 
-    async with Session() as session:
-        async with session.tap(raises, kinds=("NodeEscalated",)):
-            run = await lawful(await session.start(graph_of(tiers("a", "b", until=1), after=ok)))
+    async with Session() as session, session.tap(raises, kinds=("NodeEscalated",)):
+        run = await lawful(await session.start(graph_of(tiers("a", "b", until=1), after=ok)))
     assert run.reason == "completed"
     assert run["work"].value["tier"] == 1
 
@@ -279,7 +280,9 @@ async def test_a_gate_that_escalates_is_succeeded_by_its_child(verdict, status):
 
 
 async def test_only_the_final_attempt_escalates():
-    """Engine 14, 20: a request of a failed attempt is dropped; made again in the last one it is carried out."""
+    """Engine 14, 20: a request of a failed attempt is dropped; made again in the last one it is carried
+    out.
+    """
 
     @role(models=("small", "large"), retry=Retry(attempts=2))
     async def worker(turn):

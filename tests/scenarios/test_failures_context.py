@@ -309,6 +309,8 @@ async def test_S60_the_adjacency_changes_while_a_node_waits():
     graph = OperationGraphBuilder()
     for name in ("a", "b"):
         graph.add_operation(grows, node_id=name, depends_on=[])
-    graph.add_operation(create_operation(reads, node_id="join", needs="all"), depends_on=["a", "b"], role=reads)
+    graph.add_operation(
+        create_operation(reads, node_id="join", needs="all"), depends_on=["a", "b"], role=reads
+    )
     run = await ran(graph, ok)
     assert run["join"].value == {"a": "solved", "b": "solved", "a.ok-1": "a.ok-1", "b.ok-1": "b.ok-1"}

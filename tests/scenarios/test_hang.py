@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from orchestrator import OperationGraphBuilder, Session, role, run_sync
@@ -165,7 +166,7 @@ def test_HANG_40_run_sync(anyio_backend):
     async def cancels_itself(turn):
         if anyio_backend == "asyncio":
             asyncio.current_task().cancel()
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         return "went on"
 
     result = run_sync(single(cancels_itself), backend=anyio_backend)
@@ -182,7 +183,7 @@ async def test_HANG_40_a_body_that_cancels_its_task():
             asyncio.current_task().cancel()
         except RuntimeError:
             raise ValueError("no task of asyncio") from None
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
 
     graph = OperationGraphBuilder()
     for name in ("a", "b", "c"):
@@ -194,7 +195,9 @@ async def test_HANG_40_a_body_that_cancels_its_task():
 
 
 async def test_HANG_41_the_session_is_used_again():
-    """HANG 41: after a failing run the next one on the same session completes, twenty times; nothing is left."""
+    """HANG 41: after a failing run the next one on the same session completes, twenty times; nothing is
+    left.
+    """
     async with Session() as session:
         for _ in range(20):
             bad = await lawful(await session.start(single(boom)))
@@ -259,7 +262,9 @@ async def test_HANG_a_body_that_stops_its_own_run():
 
 
 async def test_HANG_the_freed_slot_is_used():
-    """Engine 2: a cancelled attempt that gives a result in its last moment frees its slot for the next node."""
+    """Engine 2: a cancelled attempt that gives a result in its last moment frees its slot for the next
+    node.
+    """
     begun, go = anyio.Event(), anyio.Event()
 
     @role()

@@ -133,6 +133,7 @@ async def test_JOIN_5_two_joins_in_sequence():
 @pytest.mark.parametrize("backoff", [0, 5])
 def test_JOIN_6_a_member_between_attempts(anyio_backend, backoff):
     """JOIN 6: only the final outcome settles a member: the join runs once and sees three successes."""
+
     @role()
     async def member(turn):
         if turn.node == "b" and turn.attempt == 1:
@@ -313,9 +314,7 @@ async def test_PROP_needs_all_discounts_what_was_skipped():
     graph.add_operation(ok, node_id="unneeded", depends_on=[], when="false")
     graph.add_operation(boom, node_id="bad", depends_on=[])
     for name, sources in (("lives", ["good", "unneeded"]), ("dead", ["good", "bad"])):
-        graph.add_operation(
-            create_operation("operate", node_id=name, role="ok", needs="all"), depends_on=[]
-        )
+        graph.add_operation(create_operation("operate", node_id=name, role="ok", needs="all"), depends_on=[])
         for source in sources:
             graph.add_edge(source, name, accept=["completed"])
     run = await ran(graph, ok, budget=Budget(concurrency=1))

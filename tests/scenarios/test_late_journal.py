@@ -159,7 +159,9 @@ def summary(run):
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_the_same_result_whenever_the_journal_answers(anyio_backend, first):
-    """Law 9, engine 1: inline and late journals, any schedule: the same nodes, values, refusals and reason."""
+    """Law 9, engine 1: inline and late journals, any schedule: the same nodes, values, refusals and
+    reason.
+    """
 
     async def inline():
         async with Session([inspector]) as session:
@@ -229,7 +231,9 @@ def test_nothing_happens_before_it_is_durable(anyio_backend, first):
 
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_cancelling_while_records_are_in_flight(anyio_backend, first):
-    """Engine 9, CANCEL 43: the run or a node is cancelled with starts undurable: all settles, nothing starts late."""
+    """Engine 9, CANCEL 43: the run or a node is cancelled with starts undurable: all settles, nothing
+    starts late.
+    """
 
     @role()
     async def body(turn):

@@ -23,7 +23,11 @@ class Gates:
             await self.event(self.go, key).wait()
             if turn.parameters.get("fails", 0) >= turn.attempt:
                 raise ValueError("again")
-            return {"instruction": turn.instruction, "steers": list(turn.steers()), "context": dict(turn.context)}
+            return {
+                "instruction": turn.instruction,
+                "steers": list(turn.steers()),
+                "context": dict(turn.context),
+            }
 
         self.role = held
 

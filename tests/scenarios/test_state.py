@@ -88,6 +88,7 @@ async def test_STATE_89_results_survive_a_conditional_node(taken):
 @pytest.mark.parametrize("concurrency", [1, 5])
 async def test_STATE_90_one_function_builds_inputs(concurrency):
     """STATE 90: a node's inputs are the same whether it ran beside others or alone, in loop or thread."""
+
     @role()
     async def in_loop(turn):
         return [list(turn.inputs), dict(turn.context)]
@@ -110,7 +111,9 @@ tenant = contextvars.ContextVar("tenant", default="nobody")
 
 
 async def test_STATE_91_ambient_context():
-    """STATE 91: nodes see the run's value, in loop and thread; what one sets shows in no other, nor outside."""
+    """STATE 91: nodes see the run's value, in loop and thread; what one sets shows in no other, nor
+    outside.
+    """
 
     @role()
     async def sets(turn):

@@ -17,7 +17,6 @@ from orchestrator import (
     Verdict,
     role,
 )
-from orchestrator.runtime.options import RunOptions
 from orchestrator.journal import MemoryJournal
 from orchestrator.testing.loops import run_virtual
 from tests.scenarios.conftest import TERMINAL, boom, lawful, ok, ran
@@ -102,7 +101,7 @@ async def test_S43_the_consumer_breaks_early(collect):
 async def test_S43_the_consumer_raises():
     """S43: an error in the reader's block comes out as it is, after the run was cancelled."""
     lives = []
-    with pytest.raises(LookupError, match="mine"):
+    with pytest.raises(LookupError, match="mine"):  # noqa: PT012 (the block is what is tested)
         async with Session() as session, session.flow_stream(chain("a", what=forever)):
             lives += session.runs()
             raise LookupError("mine")
@@ -151,7 +150,9 @@ async def test_S45_a_condition_that_cannot_be_judged(when):
 
 
 async def test_S46_one_terminal_whichever_way():
-    """S46: success, failure, cancel before start, while running, skip, decline, veto, escalation: one each."""
+    """S46: success, failure, cancel before start, while running, skip, decline, veto, escalation: one
+    each.
+    """
 
     @role(emits=(Verdict,))
     async def rejects(turn):

@@ -190,7 +190,9 @@ async def test_TRUTH_26_two_failures_one_end():
 
 
 async def test_TRUTH_27_skipped_on_purpose():
-    """TRUTH 27: a node that runs only if another failed, and one that is not applicable: completed, no retry."""
+    """TRUTH 27: a node that runs only if another failed, and one that is not applicable: completed, no
+    retry.
+    """
 
     @role(retry=3)
     async def declines(turn):
