@@ -250,9 +250,10 @@ def _gate_undecided(state: RunState, fact: f.GateUndecided, _frame: Frame) -> No
 
 def _asked(state: RunState, fact: f.QuestionAsked, frame: Frame) -> None:
     node = state.nodes[fact.node]
-    leave_status(state, node)
-    node.status = Status.ASKING
-    state.asking += 1
+    if node.status is not Status.ASKING:
+        leave_status(state, node)
+        node.status = Status.ASKING
+        state.asking += 1
     default = None if fact.default is None else frame.values[fact.default]
     questions = {} if node.questions is None else node.questions
     question = Question(node.name, fact.key, fact.question, fact.choices, fact.schema, default)

@@ -191,26 +191,30 @@ def ask(decision: Decision, command: c.Ask) -> None:
     """A running node asks; a question that has its answer is not asked again."""
     node = decision.state.nodes[command.node]
     decision.cause = node.started_seq
-    if node.attempt != command.attempt or node.status is not Status.RUNNING:
+    if node.attempt != command.attempt or node.status not in (Status.RUNNING, Status.ASKING):
         detail = f"attempt {command.attempt} of {command.node} is not running"
         decision.receipts.append(Refused("not_running", detail))
         return
     known = (node.questions or {}).get(command.key)
-    if known is None or known.answer is None:
+    if node.status is Status.RUNNING and (known is None or known.answer is None):
         decision.recommend(node, Status.ASKING, command)
+    elif known is None:
+        decision.fact(_question(node, command))
     decision.receipts.append(Accepted(node.op.name))
 
 
 def begin_asking(decision: Decision, node: NodeState, command: c.Ask) -> None:
     """(running, asking): the node holds no slot while it waits."""
     freed = node.holds
-    decision.fact(
-        QuestionAsked(
-            node.op.name, command.attempt, command.key, command.question, command.choices, command.schema,
-            command.default, command.expires,
-        )
-    )  # fmt: skip
+    decision.fact(_question(node, command))
     wake(decision, freed)
+
+
+def _question(node: NodeState, command: c.Ask) -> QuestionAsked:
+    return QuestionAsked(
+        node.op.name, command.attempt, command.key, command.question, command.choices, command.schema,
+        command.default, command.expires,
+    )  # fmt: skip
 
 
 def answer(decision: Decision, command: c.Answer) -> None:

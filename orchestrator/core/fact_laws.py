@@ -56,6 +56,11 @@ class _Node:
         self.settled = self.judged = ""
         self.outs: list[Edge] = []
 
+    @property
+    def alive(self) -> bool:
+        """Its body runs, or has asked and was not answered yet."""
+        return self.running or (self.asked and not self.ready)
+
 
 def check_facts(records: Iterable[Record]) -> list[str]:
     """Every law that the sequence of ``records``, the whole of a run from its first, breaks."""
@@ -137,7 +142,7 @@ class _Account:
         node, kind = self.nodes[fact.node], type(fact).__name__
         if node.settled:
             self.breach(f"{fact.node} settles as {kind} and is {node.settled}")
-        if kind in ("NodeCompleted", "NodeEscalated") and not node.running and not fact.restored:
+        if kind in ("NodeCompleted", "NodeEscalated") and not node.alive and not fact.restored:
             self.breach(f"{kind} of {fact.node}, which does not run")
         if kind == "NodeVetoed" and node.attempt > node.before:
             self.breach(f"{fact.node} is vetoed and has started")
@@ -172,9 +177,9 @@ class _Account:
             self.breach(f"{self.running} nodes run, at most {limit}")
 
     def current(self, fact: Any) -> None:
-        """What only a running attempt can do."""
+        """What only an attempt can do that runs, or asks: its body may stop waiting for the answer."""
         node = self.nodes[fact.node]
-        if not node.running or fact.attempt != node.attempt:
+        if not node.alive or fact.attempt != node.attempt:
             self.breach(f"{type(fact).__name__} of {fact.node}, whose attempt {fact.attempt} does not run")
 
     def pauses(self, fact: Any) -> None:

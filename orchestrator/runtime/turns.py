@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from anyio import CancelScope, Event, Lock, sleep_forever
+from anyio import CancelScope, Event, sleep_forever
 from pydantic import TypeAdapter
 
 from emissions import Emission, Receipt, Refused
@@ -50,7 +50,9 @@ class RoleTurn:
     #: operator's notes rendered into the instruction, as (time, text)
     notes: Sequence[tuple[str, str]] = ()
     answered: Event | None = None
-    _asking: Lock | None = None
+    #: questions that this turn waits for, and what was left of its timeout when it began to
+    _asking: int = 0
+    _left: float = inf
     branch: Any = None
     deadline: float | None = None
     #: the scope of this attempt's timeout
@@ -239,12 +241,7 @@ class RoleTurn:
         identity = _word(key or _word(question, "a question"), "the key of a question")
         known = (self._state.questions or {}).get(identity)
         if known is None or known.answer is None:
-            if self._asking is None:
-                self._asking = Lock()
-            async with self._asking:  # one after the other: a node asks one question at a time
-                known = (self._state.questions or {}).get(identity)
-                if known is None or known.answer is None:
-                    await self._ask(identity, question, _choices(choices), schema, default, _expiry(expires))
+            await self._ask(identity, question, _choices(choices), schema, default, _expiry(expires))
             known = (self._state.questions or {}).get(identity)
         else:
             await self._breathe()
@@ -266,7 +263,8 @@ class RoleTurn:
         engine = self._engine
         values = () if default is None else (settle(default, "default")[0],)
         shape = None if schema is None else encode(_schema(schema), "schema").decode()
-        self.answered = Event()
+        if self.answered is None or self.answered.is_set():
+            self.answered = Event()
         decision = engine.kernel.submit(
             Ask(
                 self.node,
@@ -292,9 +290,15 @@ class RoleTurn:
         if scope is None:
             await event.wait()
             return
-        left, scope.deadline = scope.deadline - now(), inf
-        await event.wait()
-        self.deadline = scope.deadline = now() + left
+        if not self._asking:
+            self._left, scope.deadline = scope.deadline - now(), inf
+        self._asking += 1
+        try:
+            await event.wait()
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self.deadline = scope.deadline = now() + self._left
 
 
 def _word(text: object, what: str) -> str:

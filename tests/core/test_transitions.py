@@ -184,6 +184,41 @@ def asking_to_ready() -> Small:
     return run
 
 
+def asking_to_completed() -> Small:
+    """A body may stop waiting for its answer and end."""
+    run = asking()
+    run.finish("a")
+    return run
+
+
+def asking_to_failed() -> Small:
+    run = asking()
+    run.finish("a", "failed")
+    return run
+
+
+def asking_to_skipped() -> Small:
+    run = asking()
+    run.finish("a", "not_applicable")
+    return run
+
+
+def asking_to_backing_off() -> Small:
+    run = Small(plan(Operation(name="a", role="worker", retry=TWICE)), waits_for_answers=True)
+    run.tell(c.Ask("a", 1, "colour", "which?"))
+    run.finish("a", "failed")
+    assert not run.state.nodes["a"].questions
+    return run
+
+
+def asking_to_escalated() -> Small:
+    run = Small(plan(Operation(name="a", role="worker", models=("m", "n"))), waits_for_answers=True)
+    run.tell(c.Ask("a", 1, "colour", "which?"))
+    assert run.emit("a", "EscalationRequest", reason="too hard")
+    run.finish("a")
+    return run
+
+
 def asking_to_cancelled() -> Small:
     run = asking()
     run.tell(c.Cancel("a"))
@@ -216,6 +251,11 @@ ROWS: dict[tuple[Status, Status], Callable[[], Small]] = {
     (S.BACKING_OFF, S.FAILED): backing_off_to_failed,
     (S.BACKING_OFF, S.CANCELLED): backing_off_to_cancelled,
     (S.ASKING, S.READY): asking_to_ready,
+    (S.ASKING, S.COMPLETED): asking_to_completed,
+    (S.ASKING, S.FAILED): asking_to_failed,
+    (S.ASKING, S.ESCALATED): asking_to_escalated,
+    (S.ASKING, S.SKIPPED): asking_to_skipped,
+    (S.ASKING, S.BACKING_OFF): asking_to_backing_off,
     (S.ASKING, S.CANCELLED): asking_to_cancelled,
 }
 

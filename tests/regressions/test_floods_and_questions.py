@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from orchestrator import Budget, OperationGraphBuilder, Session, SpawnRequest, Synthesis, role
+from orchestrator import Budget, OperationGraphBuilder, Session, SpawnRequest, Synthesis, Verdict, role
 from orchestrator.testing import assert_laws, run_virtual
 from tests.scenarios.conftest import ran
 
@@ -54,7 +54,7 @@ async def test_a_flood_that_leaves_no_record_lets_the_loop_live(say: Any) -> Non
 
 
 async def test_two_questions_at_once(anyio_backend: str) -> None:
-    """Fault: the answer to the first of two questions of one turn woke the second; the first hung."""
+    """Fault: an answer to the first of two questions of one turn woke the second; the first hung."""
 
     @role()
     async def asks(turn: Any) -> dict[str, Any]:
@@ -118,6 +118,39 @@ def test_a_question_that_expires_at_once() -> None:
         graph = OperationGraphBuilder()
         graph.add_operation(asks)
         assert (await ran(graph))["asks"].value == "x"
+
+    for backend in ("asyncio", "trio"):
+        run_virtual(main, backend=backend)  # type: ignore[arg-type]
+
+
+def test_a_body_that_ends_while_its_question_is_open() -> None:
+    """Fault: what a body gave after it had given up asking was stale, and the node never settled."""
+
+    @role(emits=(Verdict,))
+    async def asks(turn: Any) -> Any:
+        with anyio.move_on_after(10):
+            await turn.ask("which?")
+        return Verdict(verdict="REJECT", rationale="nobody knows")
+
+    @role()
+    async def fails(turn: Any) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(turn.ask, "which?")
+            await anyio.sleep(1)
+            raise ValueError("no")
+
+    async def main() -> None:
+        graph = OperationGraphBuilder()
+        graph.add_operation(asks, depends_on=[], gate=True)
+        graph.add_operation(fails, depends_on=[])
+        async with Session() as session:
+            run = await session.start(graph, waits_for_answers=True)
+            with anyio.fail_after(100):
+                result = await run.wait()
+            assert_laws(run)
+        assert result["asks"].judgement == "rejected"
+        assert result["fails"].status == "failed"
+        assert not run.answer("asks", 1, key="which?")
 
     for backend in ("asyncio", "trio"):
         run_virtual(main, backend=backend)  # type: ignore[arg-type]
