@@ -189,15 +189,16 @@ def _nodes(run: RecordedRun, room: int) -> Iterator[str]:
     for name, node in run.state.nodes.items():
         result = node_result(node)
         state = display_state(node.status)
+        colour = node.judgement if node.judgement in {"rejected", "undecided"} else state
         cost = "" if node.cost_usd is None else f"${node.cost_usd:.4f}"
         cells = (
             ("", state),
-            ("", name),
+            ("k", name),
             ("", node.op.role or node.op.verb),
             ("n", f"{node.attempt}"),
             ("n", f"{result.duration:.2f}"),
         )
-        yield f'<tr class="{state}">{"".join(_cell(kind, text) for kind, text in cells)}'
+        yield f'<tr class="{colour}">{"".join(_cell(kind, text) for kind, text in cells)}'
         yield f"<td>{_bar(node, total)}</td>{_cell('n', cost)}{_cell('w', _came(node)[:room])}</tr>"
     yield "</table>"
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from orchestrator.cli.drawing import picture_of
 from orchestrator.cli.edge import clean
-from orchestrator.core.state import RunState
+from orchestrator.core.state import NodeState, RunState
 from orchestrator.flows.draw import Arrow, Box, columns
 
 __all__ = ["graph"]
@@ -35,7 +35,7 @@ def graph(state: RunState) -> str:
     height = max(map(len, grid)) * _DOWN + 4
     parts = [f'<svg width="{width}" height="{height}" role="img" aria-label="graph of the run">']
     parts += _arrows(arrows[:_ARROWS], places)
-    parts += [_box(box, places[box.name]) for box in boxes]
+    parts += [_box(box, places[box.name], _class(state.nodes[box.name], box)) for box in boxes]
     parts.append("</svg>")
     if len(arrows) > _ARROWS:
         parts.append(f"<p>{_ARROWS:,} of {len(arrows):,} arrows are drawn.</p>")
@@ -61,14 +61,19 @@ def _arrows(arrows: list[Arrow], places: Mapping[str, tuple[int, int]]) -> Itera
         yield f"{path}>{title}</path>" if title else f"{path}/>"
 
 
-def _box(box: Box, place: tuple[int, int]) -> str:
+def _class(node: NodeState, box: Box) -> str:
+    """Its colour: where it stands, but a gate that rejected is none that succeeded."""
+    return node.judgement if node.judgement in {"rejected", "undecided"} else box.status or ""
+
+
+def _box(box: Box, place: tuple[int, int], kind: str) -> str:
     x, y = place[0] * _ACROSS, place[1] * _DOWN + 2
     label = clean(box.label)
     short = label if len(label) <= _LABEL else f"{label[: _LABEL - 1]}…"
     title = f"<title>{escape(label)}: {_text(box.status or '')}</title>" if short != label else ""
     round_ = {"gate": 0, "grown": 12}.get(box.kind, 4)
     return (
-        f'<g class="{_text(box.status or "")}"><rect class="{box.kind}" x="{x}" y="{y}" rx="{round_}" '
+        f'<g class="{_text(kind)}"><rect class="{box.kind}" x="{x}" y="{y}" rx="{round_}" '
         f'width="{_WIDTH}" height="{_HEIGHT}"/>'
         f'<text x="{x + 8}" y="{y + 16}">{escape(short)}</text>{title}</g>'
     )

@@ -17,6 +17,7 @@ from orchestrator.cli.options import ShowOptions, StoryOptions
 from orchestrator.cli.page import page
 from orchestrator.cli.summary import Told, details, headline, result_json
 from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.status import TERMINAL
 from orchestrator.core.story import story as tell
 from orchestrator.runtime.given import Given, given_to
 from orchestrator.runtime.recorded import LIVE, RecordedRun, read_run
@@ -58,8 +59,11 @@ def show(options: ShowOptions) -> int:
 def _shown(run: RecordedRun, result: RunResult, told: Told) -> Iterator[str]:
     line = headline(result, told.seconds)
     if told.live:
-        line = line.replace(f" {result.reason}:", " live:", 1).rpartition(", exit")[0]
+        word = "live, paused" if run.state.paused else "live"
+        line = line.replace(f" {result.reason}:", f" {word}:", 1).rpartition(", exit")[0]
     yield line
+    if told.live:
+        yield f"  run       {run.run_id}"
     yield from details(result, told)
     yield f"  last      {_ago(run.wall)}"
     yield ""
@@ -77,7 +81,7 @@ def _state(state: RunState, node: NodeState) -> str:
 
 def _words(node: NodeResult) -> Iterator[str]:
     """What is worth knowing of one node, in one line."""
-    if node.attempts:
+    if node.attempts and node.status in TERMINAL:
         yield f"{node.duration:.2f} s"
     if node.attempts > 1:
         yield f"attempt {node.attempts}"
