@@ -189,9 +189,7 @@ class Tap:
                     try:
                         await receiver(envelope)
                     except BaseException as error:
-                        if _from_outside(error):
-                            raise
-                        self._complain(error)
+                        self._survive(error)
                 batch = take(kinds)
             if self.closed:
                 return
@@ -224,6 +222,12 @@ class Tap:
             self._bell.put(False)
         elif self._arrived is not None:
             self._arrived.set()
+
+    def _survive(self, error: BaseException) -> None:
+        """Report what an observer raised; go on raising it if it is this task that is being ended."""
+        if _from_outside(error):
+            raise error
+        self._complain(error)
 
     def _complain(self, error: BaseException) -> None:
         """Report the first fault of an observer; it stays connected."""
