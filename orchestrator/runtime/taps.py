@@ -188,7 +188,7 @@ class Tap:
                 for envelope in batch:
                     try:
                         await receiver(envelope)
-                    except BaseException as error:
+                    except BaseException as error:  # noqa: BLE001 (an observer cannot fail a run)
                         self._survive(error)
                 batch = take(kinds)
             if self.closed:
