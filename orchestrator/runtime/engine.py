@@ -86,6 +86,8 @@ class Engine:
         self.bodies = Bodies(self, prepared)
         #: verbs of the session that no role is called like: what an injection may name
         self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()
+        #: a commit costs more than a turn of the loop: what one turn settles is one batch
+        self.batches = isinstance(wiring.journal, RunLog)
         self.planned = frozenset(operation.name for operation in prepared.plan.operations)
         self.context = copy_context()
         self.log = logging.getLogger("callboard.run")
@@ -202,7 +204,7 @@ class Engine:
             return
         self.own = True
         try:
-            self.kernel.submit(command, values)
+            self.kernel.submit(command, values, defer=self.batches)
         finally:
             self.own = False
 

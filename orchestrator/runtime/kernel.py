@@ -87,8 +87,12 @@ class Kernel:
         self._pumping = False
         self._waiters: dict[int, Event] = {}
 
-    def submit(self, command: Command, values: Sequence[bytes] = ()) -> Decision:
+    def submit(self, command: Command, values: Sequence[bytes] = (), *, defer: bool = False) -> Decision:
         """Decide a command. Its effects follow when the journal has acknowledged it.
+
+        Args:
+            defer: the record waits in the next batch until somebody calls :meth:`pump`, so that what one
+                turn of the loop decides is one transaction. Whoever defers must pump.
 
         Raises:
             Halted: the run has halted before.
@@ -111,9 +115,19 @@ class Kernel:
                 self._outbox.append(
                     Record(self._seq, first, decision.at, command, facts, raw, decision.cause, wall)
                 )
-        if not self._pumping and not self._in_flight:
+        if not defer and not self._pumping and not self._in_flight:
             self._pump()
         return decision
+
+    @property
+    def waiting(self) -> bool:
+        """True if deferred records wait for :meth:`pump`."""
+        return bool(self._outbox) and not self._in_flight and self.fault is None
+
+    def pump(self) -> None:
+        """Hand over what was deferred."""
+        if self._outbox and not self._pumping and not self._in_flight:
+            self._pump()
 
     def recover(self, records: Iterable[Record]) -> None:
         """Fold what is recorded; nothing of it is decided or carried out again. Before any command.

@@ -86,10 +86,16 @@ class Workers:
                     self._summoned = False
                     if not await self._drained(scope):
                         return
-                    await self._idled()
+                    if engine.kernel.waiting:
+                        # whoever else settles something in this turn is in the same transaction
+                        await checkpoint()
+                        engine.kernel.pump()
+                    elif not starts:
+                        await self._idled()
         except Halted:
             return
         finally:
+            engine.kernel.pump()
             # what this worker's last attempt let start was left to it: somebody else must look now
             if starts and not engine.closed:
                 self.summon()
@@ -110,6 +116,7 @@ class Workers:
 
     async def breathe(self) -> None:
         """Let taps and whoever else is ready have the loop."""
+        self._engine.kernel.pump()
         self.busy_until = self._engine.published + _YIELD_EVERY
         await checkpoint()
 
@@ -134,12 +141,17 @@ class Workers:
             return True
         turn = RoleTurn(engine, node, attempt)
         if node.op.timeout is not None or engine.needs_preparation(node):
+            if engine.kernel.waiting:
+                self.summon()
             return self._guarded(node, turn, scope, None)
         try:
             first = start(engine.bodies.of(node)(turn), engine.context.copy())
         except Exception as error:  # noqa: BLE001 (no body could be made: the node's failure, by name)
             return self._settle(node, turn, Raised(error), scope)
         if type(first) is Suspended:
+            if engine.kernel.waiting:
+                # this worker is busy from here on: another one hands over what was settled in this turn
+                self.summon()
             return self._guarded(node, turn, scope, first)
         return self._settle(node, turn, first, scope)  # type: ignore[arg-type]
 
