@@ -89,6 +89,8 @@ if TYPE_CHECKING:
     from orchestrator.flows.graph import Graph as Graph
     from orchestrator.flows.operations import create_operation as create_operation
     from orchestrator.flows.problems import Problem as Problem
+    from orchestrator.journal.reading import JournalReader as JournalReader
+    from orchestrator.journal.reading import open_journal as open_journal
     from orchestrator.runtime.changes import Inject as Inject
     from orchestrator.runtime.changes import Steer as Steer
     from orchestrator.runtime.changes import Veto as Veto
@@ -158,6 +160,7 @@ __all__ = [
     "Inject",
     "InternalError",
     "JournalError",
+    "JournalReader",
     "Malformed",
     "Message",
     "NeedsRecoveryError",
@@ -209,6 +212,7 @@ __all__ = [
     "json_schema",
     "load_flow",
     "load_roles",
+    "open_journal",
     "role",
     "run_sync",
 ]
@@ -256,6 +260,7 @@ _HOMES = {
     "IncompatibleJournalError": "orchestrator.errors",
     "Inject": "orchestrator.runtime.changes",
     "InternalError": "orchestrator.errors",
+    "JournalReader": "orchestrator.journal.reading",
     "JournalError": "orchestrator.errors",
     "Malformed": "emissions",
     "Message": "orchestrator.agents",
@@ -310,6 +315,7 @@ _HOMES = {
     "load_flow": "orchestrator.flows.flow",
     "load_roles": "roles",
     "role": "roles",
+    "open_journal": "orchestrator.journal.reading",
     "run_sync": "orchestrator.runtime.sync",
 }
 

@@ -17,7 +17,7 @@ EdgeCondition Emission Envelope ExecutionError ExpansionStrategy Flow FlowError 
 GraphError IncompatibleJournalError Inject InternalError JournalError NeedsRecoveryError NodeError
 NodeResult NodeStatus NotApplicable Operation OperationError OperationGraphBuilder OrchestratorError Problem
 Receipt Refused Retry Role Run RunOwnedError RunReason RunResult Session Severity Steer Turn
-UnknownNodeError VerdictValue Veto Write create_operation load_flow role run_sync
+UnknownNodeError VerdictValue Veto Write create_operation load_flow open_journal role run_sync
 
 AnalysisResult ArtifactProduced ComplexityScore ComplianceVerdict Conflict DesignSpec Diagnosis Document
 EscalationRequest ExecutionPlan Finding Gap Objection OperationOutcome Postmortem Proposal Recommendation
@@ -27,7 +27,7 @@ RiskAssessment SpawnRequest Synthesis TaskAssignment Verdict VerificationResult
 TESTING = "fake_turn run_flow_with scripted virtual_clock".split()
 
 # Promised by the public surface and not built yet: the name, and what it comes with.
-PENDING = {"open_journal": "the journal on disk"}
+PENDING: dict[str, str] = {}
 
 # Top-level packages of the extras: a module that needs one which is not installed cannot be looked at here.
 EXTRAS = {"acp", "apsw", "mcp", "nats", "opentelemetry", "pydantic_ai", "starlette", "stamina", "uvicorn"}
