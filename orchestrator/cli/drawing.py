@@ -13,7 +13,7 @@ from orchestrator.core.state import EdgeState, NodeState, RunState
 from orchestrator.errors import OperationError
 from orchestrator.flows.draw import Arrow, Box, Kind, draw_mermaid, draw_text
 from orchestrator.flows.draw import draw as draw_flow
-from orchestrator.runtime.results import display_state
+from orchestrator.runtime.projections import display_state
 
 __all__ = ["draw", "picture_of"]
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from orchestrator.cli.edge import clean
 from orchestrator.core.state import NodeState
 from orchestrator.runtime.envelopes import Envelope
-from orchestrator.runtime.results import node_result
+from orchestrator.runtime.projections import node_result
 from orchestrator.runtime.run import Run
 
 __all__ = ["LiveView"]

@@ -16,8 +16,9 @@ from orchestrator.cli.page_graph import graph
 from orchestrator.core import facts as f
 from orchestrator.core.records import Record
 from orchestrator.core.state import NodeState
+from orchestrator.runtime.projections import display_state, node_result
 from orchestrator.runtime.recorded import LIVE, RecordedRun
-from orchestrator.runtime.results import RunResult, display_state, node_result
+from orchestrator.runtime.results import RunResult
 
 __all__ = ["page"]
 

@@ -20,8 +20,9 @@ from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL
 from orchestrator.core.story import story as tell
 from orchestrator.runtime.given import Given, given_to
+from orchestrator.runtime.projections import display_state
 from orchestrator.runtime.recorded import LIVE, RecordedRun, read_run
-from orchestrator.runtime.results import NodeResult, RunResult, display_state
+from orchestrator.runtime.results import NodeResult, RunResult
 
 __all__ = ["show", "story"]
 
@@ -64,6 +65,8 @@ def _shown(run: RecordedRun, result: RunResult, told: Told) -> Iterator[str]:
     yield line
     if told.live:
         yield f"  run       {run.run_id}"
+    if run.state.origin:
+        yield f"  forked    from {run.state.origin}"
     yield from details(result, told)
     yield f"  last      {_ago(run.wall)}"
     yield ""

@@ -13,7 +13,8 @@ from orchestrator.cli.edge import clean
 from orchestrator.cli.exits import exit_code
 from orchestrator.cli.journals import Place
 from orchestrator.core.status import RunReason, Status
-from orchestrator.runtime.results import NodeResult, RunResult, display_state
+from orchestrator.runtime.projections import display_state
+from orchestrator.runtime.results import NodeResult, RunResult
 
 __all__ = ["Told", "details", "headline", "next_step", "result_json", "summary"]
 
@@ -25,8 +26,8 @@ _WORD: Final = 9
 #: What to do before the command that goes on.
 _ADVICE: Final[Mapping[RunReason, str]] = {
     RunReason.FAILED: "mend what failed, then",
-    RunReason.GATE_REJECTED: "settle what the gate objects to, then",
-    RunReason.REFUSALS_EXHAUSTED: "settle what the gate objects to, then",
+    RunReason.GATE_REJECTED: "settle what the gate objects to and run again, or overrule it",
+    RunReason.REFUSALS_EXHAUSTED: "settle what the gate objects to and run again, or overrule it",
     RunReason.GATE_UNDECIDED: "see why the gate gave no verdict, then",
     RunReason.STUCK: "see what each node waits for, then",
     RunReason.QUOTA: "wait for the quota, then",
@@ -35,8 +36,6 @@ _ADVICE: Final[Mapping[RunReason, str]] = {
 _AGAIN: Final = "run again"
 #: Reasons for which the command alone does not go on: what it asks for waits for a resume.
 _TWO_STEPS: Final = frozenset({RunReason.AWAITING_ANSWER, RunReason.GATE_UNDECIDED, RunReason.STUCK})
-#: Reasons whose command only looks: a new run is what goes on.
-_LOOKING: Final = frozenset({RunReason.GATE_REJECTED, RunReason.REFUSALS_EXHAUSTED, RunReason.CANCELLED})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,11 +101,8 @@ def _steps(result: RunResult, told: Told) -> Iterator[tuple[str, str]]:
         return
     advice = _ADVICE.get(result.reason, "")
     if told.place is None:
-        before = f"{advice} {_AGAIN}" if advice else _AGAIN
+        before = f"{advice.partition(' and ')[0].removesuffix(', then')}, then {_AGAIN}" if advice else _AGAIN
         yield "next", f"{before}: {told.command}" if told.command else before
-        return
-    if result.reason in _LOOKING:
-        yield "see", told.place.typed(result.next)
         return
     step = told.place.typed(result.next)
     yield "next", f"{advice}: {step}" if advice else step

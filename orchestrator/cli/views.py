@@ -10,7 +10,7 @@ from orchestrator.cli.edge import clean, clean_json, note
 from orchestrator.cli.outlet import Outlet
 from orchestrator.core.state import RunState
 from orchestrator.runtime.envelopes import Envelope
-from orchestrator.runtime.results import node_result
+from orchestrator.runtime.projections import node_result
 from orchestrator.runtime.run import Run
 
 __all__ = ["LINES", "JsonView", "PlainView", "QuietView", "Stage", "View", "line_of", "plain_line"]

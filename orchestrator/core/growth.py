@@ -212,6 +212,8 @@ def _faults(state: RunState, child: Child) -> tuple[str, str] | None:
             return "assignee_not_allowed", f"budget.assignees does not list {role.name!r}"
         if child.verb not in role.verbs:
             return "verb_not_allowed", f"{role.name!r} performs {', '.join(role.verbs)}, not {child.verb!r}"
+    elif state.plan.verbs and child.verb not in state.plan.verbs:
+        return "verb_not_allowed", f"nothing here performs {child.verb!r} without a role"
     if child.name is not None and child.name in state.nodes:
         return "exists", f"a node {child.name!r} exists; a node never runs twice"
     return _edge_faults(state, child) if child.after or child.before else None

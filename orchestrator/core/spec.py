@@ -298,6 +298,7 @@ class Plan(_Spec, frozen=True):
         operations: planned nodes in declaration order.
         edges: edges in declaration order.
         roles: every role a node or a spawn may name.
+        verbs: what a node without a role may perform; empty is not known and not checked.
         reducers: context key -> reducer name (core/context.py); a name outside the table is the runtime's.
         limits: resource name -> capacity, e.g. ``role:critic``, ``model:x``, ``name:db``.
         args: the flow's arguments, a JSON object. context: the first context, a JSON object.
@@ -309,6 +310,7 @@ class Plan(_Spec, frozen=True):
     roles: tuple[RoleSpec, ...] = ()
     budget: Budget = Budget()
     limits: dict[str, int] = {}
+    verbs: tuple[str, ...] = ()
     reducers: dict[str, str] = {}
     args: msgspec.Raw = msgspec.Raw(b"{}")
     context: msgspec.Raw = msgspec.Raw(b"{}")

@@ -12,7 +12,7 @@ import msgspec
 from orchestrator.core.order import in_graph_order
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.runtime.given import Given, given_to
-from orchestrator.runtime.results import display_state, node_result
+from orchestrator.runtime.projections import display_state, node_result
 
 __all__ = ["Difference", "NodeDiff", "RunDiff", "diff"]
 

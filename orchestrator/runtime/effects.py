@@ -56,6 +56,9 @@ class Effects:
         active = engine.workers.active.get(effect.node)
         if active is not None and active[0].attempt == effect.attempt and active[0].answered is not None:
             active[0].answered.set()
+            if node.op.deadline is not None:
+                # no clock ran while it asked; from here on it may take its deadline again
+                engine.set_timer(node.op.deadline, "deadline", effect.node, effect.attempt)
             return
         deadline = node.op.deadline
         if deadline is not None and effect.attempt == 1:

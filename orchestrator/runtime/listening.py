@@ -15,7 +15,7 @@ from orchestrator.runtime.requests import requests_from
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["listen"]
+__all__ = ["apply_pending", "listen"]
 
 #: Seconds between two looks; a look costs a counter unless somebody wrote to the file.
 _PAUSE: Final = 0.05

@@ -39,15 +39,20 @@ def _decide(state: RunState) -> str:
     return f"answer {state.run} {next(gates, 'GATE')} VERDICT --because TEXT"
 
 
+def _overrule(state: RunState) -> str:
+    gate = next(iter(state.rejected), "GATE")
+    return f"fork {state.run} --at {gate} --answer VERDICT --because TEXT"
+
+
 def _raise(state: RunState) -> str:
     return f"resume {state.run} --budget {state.detail or 'NAME'}=VALUE"
 
 
 _COMMANDS: Final[Mapping[RunReason, Callable[[RunState], str]]] = {
     RunReason.FAILED: _plain("retry"),
-    RunReason.GATE_REJECTED: _plain("show"),
-    RunReason.REFUSALS_EXHAUSTED: _plain("show"),
-    RunReason.CANCELLED: _plain("show"),
+    RunReason.GATE_REJECTED: _overrule,
+    RunReason.REFUSALS_EXHAUSTED: _overrule,
+    RunReason.CANCELLED: lambda state: f"fork {state.run} --at SEQ",
     RunReason.GATE_UNDECIDED: _decide,
     RunReason.AWAITING_ANSWER: _answer,
     RunReason.BUDGET_EXHAUSTED: _raise,

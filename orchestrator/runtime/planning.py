@@ -125,6 +125,7 @@ def prepare(
         roles=tuple(_spec(role, bodies) for role in all_roles),
         budget=_checked(budget, names),
         limits=dict(limits),
+        verbs=tuple(verbs),
         reducers=named,
         args=msgspec.Raw(encode(settle(dict(args), "args")[2], "args")),
         context=msgspec.Raw(encode(settle(first, "context")[2], "context")),

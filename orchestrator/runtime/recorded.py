@@ -14,7 +14,8 @@ from orchestrator.core.status import RunReason
 from orchestrator.journal.owning import owned
 from orchestrator.journal.reading import JournalReader, RunInfo
 from orchestrator.runtime.outputs import render_outputs
-from orchestrator.runtime.results import RunResult, run_result
+from orchestrator.runtime.projections import run_result
+from orchestrator.runtime.results import RunResult
 
 __all__ = ["LIVE", "RecordedRun", "read_run", "standing"]
 

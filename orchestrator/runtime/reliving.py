@@ -14,8 +14,8 @@ from orchestrator.core.status import Status
 from orchestrator.errors import OperationError
 from orchestrator.runtime.given import Given, given_to
 from orchestrator.runtime.planning import Body
+from orchestrator.runtime.projections import node_result
 from orchestrator.runtime.rebuilding import rebuild
-from orchestrator.runtime.results import node_result
 from orchestrator.runtime.views import emissions_of
 from roles import Catalogue, Emitted, Role
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from orchestrator.core.facts import Fact
+from orchestrator.core.facts import Fact, RunStarted
 from orchestrator.core.machine import GraphMachine
 from orchestrator.core.records import Record
 
@@ -63,11 +63,19 @@ def _differs(machine: GraphMachine, record: Record) -> Divergence | None:
     except Exception as error:  # noqa: BLE001 (that it cannot be decided is the difference)
         decided = []
         return _divergence(record, 0, decided, f"{type(error).__name__}: {error}"[:_SHOWN])
-    if decided == record.facts:
+    recorded = [_plain(fact) for fact in record.facts]
+    if decided == recorded:
         return None
-    pairs = zip(record.facts, decided, strict=False)
+    pairs = zip(recorded, decided, strict=False)
     at = next((number for number, (old, new) in enumerate(pairs) if old != new), None)
-    return _divergence(record, min(len(record.facts), len(decided)) if at is None else at, decided)
+    return _divergence(record, min(len(recorded), len(decided)) if at is None else at, decided)
+
+
+def _plain(fact: Fact) -> Fact:
+    """A fact as it is decided: where a fork comes from is written down when its history is copied."""
+    if isinstance(fact, RunStarted) and fact.origin:
+        return msgspec.structs.replace(fact, origin="", at=0, change="")
+    return fact
 
 
 def _divergence(record: Record, at: int, decided: Sequence[Fact], raised: str = "") -> Divergence:

@@ -26,7 +26,8 @@ from orchestrator.runtime import changes
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.outputs import render_outputs
-from orchestrator.runtime.results import RunResult, display_state, run_result
+from orchestrator.runtime.projections import display_state, run_result
+from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.streams import EventStream
 from orchestrator.runtime.texts import said
 from orchestrator.runtime.threads import call_on_loop
@@ -69,7 +70,6 @@ class Run:
 
         Raises:
             InternalError: a decision failed, which is a bug of ours; it carries the story.
-            JournalError: the journal failed; the run may be opened again.
         """
         await self._over.wait()
         if self._result is None:

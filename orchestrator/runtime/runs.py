@@ -143,7 +143,7 @@ class Runs(Registrations):
         if run_id in self._runs:
             message = f"run {run_id} is live in this session; use its handle"
             raise RunOwnedError(message)
-        journal, epoch = self._store.open(run_id)
+        journal, epoch = self._store.own(run_id)
         try:
             at_hand = self._store.prepared.get(run_id) if isinstance(self._store, MemoryStore) else None
             find = partial(

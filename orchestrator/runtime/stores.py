@@ -28,7 +28,7 @@ class Store(Protocol):
     def new(self, run: str, name: str, definition: str) -> Journal:
         """The log of a new run."""
 
-    def open(self, run: str) -> tuple[Journal, int]:
+    def own(self, run: str) -> tuple[Journal, int]:
         """The log of a run that exists, owned from now on, and the number of owners it has had."""
 
     def find(self, run: str) -> str:
@@ -59,7 +59,7 @@ class MemoryStore:
         self._logs[run] = (journal, 1)
         return journal
 
-    def open(self, run: str) -> tuple[Journal, int]:
+    def own(self, run: str) -> tuple[Journal, int]:
         """The journal of a run of this session."""
         journal, epoch = self._logs[self.find(run)]
         self._logs[run] = (journal, epoch + 1)
@@ -102,7 +102,7 @@ class FileStore:
         log = self._logs[run] = self._file.create_run(run, name=name, definition=definition)
         return log
 
-    def open(self, run: str) -> tuple[Journal, int]:
+    def own(self, run: str) -> tuple[Journal, int]:
         """Own a run that exists."""
         log = self._logs[run] = self._file.open_run(run)
         return log, log.epoch
