@@ -37,6 +37,7 @@ _HOMES: Final = {
     "emissions": ("orchestrator.cli.listing", "emissions"),
     "events": ("orchestrator.cli.listing", "events"),
     "exit_code": ("orchestrator.cli.exits", "exit_code"),
+    "fork": ("orchestrator.cli.forking", "fork"),
     "go_on": ("orchestrator.cli.resuming", "go_on"),
     "init": ("orchestrator.cli.starting", "init"),
     "ledger": ("orchestrator.cli.ledgers", "ledger"),

@@ -9,7 +9,7 @@ import typer
 from orchestrator.cli import options
 from orchestrator.cli.parts import Debug, Grace, JournalFile, OnAsk, OnEnd, Quiet, RunName
 
-__all__ = ["answer", "app", "cancel", "drain", "inject", "pause", "resume", "retry", "steer"]
+__all__ = ["answer", "app", "cancel", "drain", "fork", "inject", "pause", "resume", "retry", "steer"]
 
 app = typer.Typer()
 
@@ -86,6 +86,48 @@ def retry(
         journal=journal, json=json, quiet=quiet, grace=grace, on_end=on_end, on_ask=on_ask, debug=debug
     )
     return options.GoOnOptions(run, tuple(nodes or ()), tuple(budget or ()), new_definition, yes, driving)
+
+
+@app.command("fork")
+def fork(
+    run: RunName,
+    *,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="NODE|SEQ", help="Where they part: before a node settled, or after a fact."),
+    ] = None,
+    value: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODE=JSON", help="A value that a node is given. May be repeated."),
+    ] = None,
+    answer: Annotated[
+        str | None, typer.Option(metavar="VERDICT", help="A person's verdict for the gate of --at.")
+    ] = None,
+    because: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")] = "",
+    new_definition: _NewDefinition = False,
+    yes: _Yes = False,
+    journal: JournalFile = None,
+    json: _Events = False,
+    quiet: Quiet = False,
+    grace: Grace = 10.0,
+    on_end: OnEnd = None,
+    on_ask: OnAsk = None,
+    debug: Debug = False,
+) -> options.Request:
+    """Begin a new run that shares a run's history up to a place, with one change, and goes on from there.
+
+    The run that it comes from is only read.
+
+    \b
+    Examples:
+      callboard fork last --at review --answer APPROVE --because 'the finding is wrong'
+      callboard fork last --value 'scan={"files": 3}'
+      callboard fork last --at 120
+    """  # noqa: D301
+    driving = options.Driving(
+        journal=journal, json=json, quiet=quiet, grace=grace, on_end=on_end, on_ask=on_ask, debug=debug
+    )
+    return options.ForkOptions(run, at, tuple(value or ()), answer, because, new_definition, yes, driving)
 
 
 @app.command("pause")

@@ -31,7 +31,7 @@ from orchestrator.journal.reading import POLL, JournalReader
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.recorded import LIVE, RecordedRun
 
-__all__ = ["ask_owner", "control"]
+__all__ = ["ask_owner", "control", "who"]
 
 #: Seconds that the owner has to apply a request before we say that it has not.
 _PATIENCE: Final = 3.0
@@ -102,7 +102,7 @@ def _plain(_options: ControlOptions, _state: RunState) -> Payload:
 
 
 def _cancel(options: ControlOptions, state: RunState) -> Payload:
-    why = options.because or f"cancelled by {_who()}"
+    why = options.because or f"cancelled by {who()}"
     if options.node is None:
         return {"reason": why}
     return {"node": _node(state, options.node), "reason": why}
@@ -141,7 +141,7 @@ def _answer(options: ControlOptions, state: RunState) -> Payload:
         value, fault = answer_value(options.value, one.choices, schema)
         if fault is not None:
             raise UsageError(f"{one.node} asks {one.question!r}: {fault}")
-    return {"node": one.node, "key": one.key, "value": value, "by": _who(), "because": options.because}
+    return {"node": one.node, "key": one.key, "value": value, "by": who(), "because": options.because}
 
 
 def _meant(options: ControlOptions, waiting: list[Open]) -> Open:
@@ -168,7 +168,7 @@ def _node(state: RunState, name: str) -> str:
     return node.op.name
 
 
-def _who() -> str:
+def who() -> str:
     """The user of the operating system, as the record names who asked."""
     try:
         return getpass.getuser()

@@ -18,6 +18,7 @@ __all__ = [
     "DoctorOptions",
     "DrawOptions",
     "Driving",
+    "ForkOptions",
     "GoOnOptions",
     "InitOptions",
     "LedgerOptions",
@@ -288,6 +289,26 @@ class GoOnOptions(Request):
     run: str
     nodes: tuple[str, ...] | None = None
     budget: tuple[str, ...] = ()
+    new_definition: bool = False
+    yes: bool = False
+    driving: Driving = field(default_factory=Driving)
+
+
+@dataclass(frozen=True, slots=True)
+class ForkOptions(Request):
+    """``callboard fork``.
+
+    Attributes:
+        at: a node or the number of a fact; None is before the first node that is changed.
+        values: ``NODE=JSON`` texts. answer: the verdict of the gate that ``at`` names; because: why.
+    """
+
+    home: ClassVar[str] = "fork"
+    run: str
+    at: str | None = None
+    values: tuple[str, ...] = ()
+    answer: str | None = None
+    because: str = ""
     new_definition: bool = False
     yes: bool = False
     driving: Driving = field(default_factory=Driving)

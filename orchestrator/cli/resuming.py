@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
 from orchestrator.cli.asking import can_ask
 from orchestrator.cli.controlling import ask_owner
-from orchestrator.cli.driving import Job
-from orchestrator.cli.edge import note, say, write
+from orchestrator.cli.edge import say
 from orchestrator.cli.exits import INTERRUPTED
-from orchestrator.cli.hooks import hook_of, on_ask
 from orchestrator.cli.journals import Place, reading, recorded
-from orchestrator.cli.logs import configure_logs
+from orchestrator.cli.onward import Onward, agreed
 from orchestrator.cli.opening import UsageError, pairs
 from orchestrator.cli.options import GoOnOptions
-from orchestrator.cli.telling import Teller, drive_and_tell
 from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.core.spec import Budget
 from orchestrator.core.state import RunState
@@ -31,17 +26,6 @@ from orchestrator.runtime.session import Session
 __all__ = ["go_on"]
 
 _NOT_NUMBERS = frozenset({"assignees"})
-_YES = frozenset({"", "y", "yes"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What will be done: the run's id, where it is, what stands in its records already."""
-
-    run: str
-    place: Place
-    facts: int
-    flow: str
 
 
 def go_on(options: GoOnOptions) -> int:
@@ -59,50 +43,22 @@ def go_on(options: GoOnOptions) -> int:
         refuse(run.state, reopen)
         _check_budget(run.state, budget)
         line = f"run {run.run_id} ({run.standing}): {outlook(run.state, reopen)}"
-        plan = _Plan(run.run_id, place, run.state.facts, run.state.definition.source)
-    if not options.driving.quiet:
-        note(line)
-    if not options.yes and can_ask() and not _agreed():
-        note("nothing was done")
+        onward = Onward(options.driving, place, run.state.facts, run.state.definition.source)
+    if not agreed(line, options.driving, yes=options.yes):
         return INTERRUPTED
-    return _drive(options, plan, budget)
+    asks = can_ask() and not options.driving.quiet
+
+    def begin(session: Session) -> Awaitable[Run]:
+        changed = options.new_definition
+        if options.nodes is None:
+            return session.resume(run.run_id, budget=budget, new_definition=changed, waits_for_answers=asks)
+        return session.retry(run.run_id, options.nodes or None, budget=budget, new_definition=changed)
+
+    return onward.drive(begin)
 
 
 def _reopened(options: GoOnOptions) -> tuple[str, ...]:
     return () if options.nodes is None else options.nodes or (EVERY_FAILED,)
-
-
-def _drive(options: GoOnOptions, plan: _Plan, budget: dict[str, float]) -> int:
-    driving, place = options.driving, plan.place
-    ended, asked = (
-        hook_of("--on-end", driving.on_end, place),
-        hook_of("--on-ask", driving.on_ask, place),
-    )
-    configure_logs(debug=driving.debug)
-    asks = can_ask() and not driving.quiet
-
-    def begin(session: Session) -> Awaitable[Run]:
-        if options.nodes is None:
-            return session.resume(
-                plan.run,
-                budget=budget,
-                new_definition=options.new_definition,
-                waits_for_answers=asks,
-            )
-        return session.retry(
-            plan.run, options.nodes or None, budget=budget, new_definition=options.new_definition
-        )
-
-    job = Job(
-        begin,
-        driving.grace,
-        asks,
-        on_ask(asked),
-        plan.facts,
-        journal=place.path,
-        folder=place.folder,
-    )
-    return drive_and_tell(job, Teller(driving, place, "", ended, plan.flow))
 
 
 def _tell_owner(
@@ -148,13 +104,3 @@ def _check_budget(state: RunState, budget: dict[str, float]) -> None:
             raise UsageError(f"the run has no limit on {name}; there is nothing to raise")
         if limit <= present:
             raise UsageError(f"{name} is {present:g} in this run; a budget can only be raised")
-
-
-def _agreed() -> bool:
-    write(sys.stderr, "go on? [Y/n] ")
-    try:
-        line = sys.stdin.readline()
-    except KeyboardInterrupt:
-        note("")
-        return False
-    return bool(line) and line.strip().lower() in _YES

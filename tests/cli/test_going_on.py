@@ -144,6 +144,36 @@ def test_a_gate_is_decided_by_a_person(tmp_path: Path):
     assert (data["verdict"], data["because"]) == ("APPROVE", "I read it")
 
 
+def test_a_fork_overrules_a_gate(tmp_path: Path):
+    """fork: a new run shares what was before the gate, a person's verdict stands, the origin is as it was."""
+    flow(
+        tmp_path,
+        "  a: {role: counts, with: {path: calls}}\n"
+        "  g: {role: judge, gate: true, after: [a], with: {verdict: REJECT}}\n"
+        "  b: {role: counts, after: [g], with: {path: calls}}",
+    )
+    done = call("run", cwd=tmp_path)
+    assert done.returncode == 3
+    (origin, step) = re.search(r"callboard fork (\S+) (--at g --answer) VERDICT", done.stdout).groups()
+    done = call("fork", origin, *step.split(), "approve", "--because", "seen", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "g is answered APPROVE: reuses 1, will run 2" in done.stderr
+    assert (tmp_path / "calls").read_text(encoding="utf-8").count("/a\n") == 1
+    assert f"  forked    from {origin}" in call("show", "last", cwd=tmp_path).stdout
+    assert call("doctor", "--replay", cwd=tmp_path).returncode == 0
+    assert json.loads(call("show", origin, "--json", cwd=tmp_path).stdout)["reason"] == "gate_rejected"
+    assert call("diff", origin, "last", cwd=tmp_path).returncode == 1
+    for words in (
+        [],
+        ["--at", "nobody"],
+        ["--at", "1", "--answer", "APPROVE"],
+        ["--at", "g", "--answer", "YES"],
+    ):
+        assert call("fork", origin, *words, cwd=tmp_path).returncode == 2, words
+    assert call("fork", origin, "--value", "a=5", "--quiet", cwd=tmp_path).returncode == 3
+    assert json.loads(call("show", "last", "--json", cwd=tmp_path).stdout)["nodes"]["a"]["value"] == 5
+
+
 def test_control_of_a_live_run(tmp_path: Path):
     """pause, resume, steer, inject, cancel of a node and drain, each from a process of its own, applied."""
     flow(

@@ -53,10 +53,9 @@ def test_plain_lines(tmp_path: Path):
     assert lines[4:6] == ["rejected   g: not yet", "vetoed     b: by g"]
     assert lines[6].startswith("tried gate_rejected: 2 nodes: 1 succeeded, 1 vetoed")
     run = lines[1].split()[1].rstrip(":")
-    assert lines[-2:] == [
-        f"  run       {run} in .callboard/journal.db",
-        f"  see       callboard show {run}",
-    ]
+    fork = f"callboard fork {run} --at g --answer VERDICT --because TEXT"
+    assert lines[-2] == f"  run       {run} in .callboard/journal.db"
+    assert lines[-1] == f"  next      settle what the gate objects to and run again, or overrule it: {fork}"
     assert done.stderr == ""
 
 

@@ -47,9 +47,8 @@ def asked() -> Iterator[tuple[str, list[str]]]:
 def test_no_request_leaves_the_page(tmp_path: Path, asked: tuple[str, list[str]]):
     """show --html in headless Chromium: markup of roles is shown, not obeyed; no request is made."""
     address, paths = asked
-    evil = (
-        f"<img src={address}/img><script>fetch('{address}/script')</script><svg onload=fetch('{address}/on')>"
-    )
+    script = f"<script>fetch('{address}/script')</script>"
+    evil = f"<img src={address}/img>{script}<svg onload=fetch('{address}/on')>"
     flow(
         tmp_path,
         f'  a: {{role: echo, with: {{value: "{evil}"}}}}\n'
@@ -59,8 +58,9 @@ def test_no_request_leaves_the_page(tmp_path: Path, asked: tuple[str, list[str]]
     )
     assert call("run", "--quiet", cwd=tmp_path).returncode == 1
     assert call("show", "last", "--html", "run.html", cwd=tmp_path).returncode == 0
+    page, profile = (tmp_path / "run.html").as_uri(), tmp_path / "profile"
     done = subprocess.run(
-        [BROWSER, *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", (tmp_path / "run.html").as_uri()],
+        [BROWSER, *QUIET, f"--user-data-dir={profile}", "--dump-dom", page],
         cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=120, check=False,
     )  # fmt: skip
     assert "<h1>tried: failed</h1>" in done.stdout, done.stderr
