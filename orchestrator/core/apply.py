@@ -104,7 +104,7 @@ def _node_ready(state: RunState, fact: f.NodeReady, frame: Frame) -> None:
     if node.status is not Status.WAITING:
         leave_status(state, node)
     # an answered question goes on with the attempt that asked it
-    node.resumes = node.status is Status.ASKING
+    node.resumes = node.status is Status.ASKING and not node.parted
     node.status = Status.READY
     node.ready_at = frame.at
     state.ready[fact.node] = None
@@ -128,7 +128,8 @@ def _node_started(state: RunState, fact: f.NodeStarted, frame: Frame) -> None:
         node.attempt = fact.attempt
         node.sightings = node.verdicts = None
         node.gave_up = ""
-        if fact.attempt == 1:
+        node.parted = False
+        if fact.attempt == 1 or (node.generation > 1 and not node.started_at):
             node.started_at = frame.at
     node.started_seq = state.facts
     state.running += 1

@@ -56,7 +56,6 @@ def conclude(decision: Decision) -> None:
         return
     halted = _suspended(state)
     if halted is not None:
-        _close(decision)
         waiters = {
             node.op.name: _waits_for(state, node)
             for node in state.nodes.values()

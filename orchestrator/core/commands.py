@@ -125,7 +125,7 @@ class Command(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=True,
 
 
 class Start(Command, frozen=True):
-    """Begin a run. ``time`` is the wall clock for display."""
+    """Begin a run. ``time`` is the wall clock for display; ``steers`` are notes for the first nodes."""
 
     run: str
     plan: Plan
@@ -134,6 +134,7 @@ class Start(Command, frozen=True):
     waits_for_answers: bool = False
     time: str = ""
     definition: Definition = Definition()
+    steers: tuple[tuple[str, str], ...] = ()
 
 
 class Finish(Command, frozen=True):
@@ -164,6 +165,8 @@ class Finish(Command, frozen=True):
     draw: float = 0.0
     permanent: bool = False
     usage: Usage | None = None
+    #: the outcome is another run's; nothing ran
+    restored: bool = False
 
 
 class Emit(Command, frozen=True):

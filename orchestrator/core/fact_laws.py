@@ -303,7 +303,8 @@ class _Account:
     def delivered(self, fact: f.SteerDelivered | f.SteerUndelivered) -> None:
         if self.steers.get(fact.id) is not False:
             self.breach(f"steer {fact.id} is given out a second time, or was never received")
-        self.steers[fact.id] = True
+        # what an ended run left undelivered is there for who tries it again
+        self.steers[fact.id] = isinstance(fact, f.SteerDelivered)
 
     def ended(self, fact: f.RunEnded) -> None:
         """Ended means that every node settled (law 11)."""
@@ -313,8 +314,10 @@ class _Account:
             self.breach(f"the run ended as {fact.reason} with {', '.join(unsettled)} unsettled")
 
     def resumed(self, _fact: f.RunResumed) -> None:
-        """What was over goes on."""
+        """What was over goes on; no body of before is alive."""
         self.over = ""
+        for node in self.nodes.values():
+            node.asked = False
 
     def dropped(self, fact: f.NodeDropped) -> None:
         """A grown node left the graph with its edges."""

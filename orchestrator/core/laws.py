@@ -97,7 +97,6 @@ def _counters(state: RunState) -> Breaches:
         "asking": statuses[Status.ASKING],
         "undecided": sum(node.judgement == "undecided" for node in nodes),
         "failed_unhandled": sum(node.status is Status.FAILED and not node.handled for node in nodes),
-        "escalations": sum(node.superseded_by is not None for node in nodes),
         "escalating": sum(node.escalation is not None for node in nodes),
         "waiting_steers": sum(steer.delivered_to is None for steer in state.steers),
         "tokens": sum(node.input_tokens + node.output_tokens for node in nodes),
@@ -109,6 +108,7 @@ def _counters(state: RunState) -> Breaches:
     given = {
         "spawns": sum(node.op.name not in successors for node in grown),
         "injected": sum(node.parent is None for node in grown),
+        "escalations": sum(node.superseded_by is not None for node in nodes),
     }
     for name, count in given.items():
         if getattr(state, name) < count or (not state.epoch and getattr(state, name) != count):
@@ -232,7 +232,10 @@ def _stopping(state: RunState) -> Breaches:
 
 
 def _waits_for_a_person(state: RunState) -> bool:
-    return bool(state.asking and state.waits_for_answers)
+    if not state.asking:
+        return False
+    asked = (one for node in state.nodes.values() for one in (node.questions or {}).values())
+    return state.waits_for_answers or any(one.answer is None and one.expires_at for one in asked)
 
 
 _RUN_LAWS: Sequence[Callable[[RunState], Breaches]] = (_counters, _collections, _caps, _starting, _stopping)
@@ -314,7 +317,7 @@ def _attempts(_state: RunState, node: NodeState) -> Breaches:
         yield f"attempt {node.attempt} with {node.given_back} given back, at most {tries}"
     if node.status in (*_BUSY, Status.ASKING, Status.BACKING_OFF) and node.attempt < 1:
         yield f"it is {node.status.value} before its first attempt"
-    if node.status is Status.WAITING and node.attempt:
+    if node.status is Status.WAITING and node.attempt > node.given_back:
         yield f"it waits at attempt {node.attempt}"
     kept = [name for name in node.holds if name.startswith(BRANCH_PREFIX)]
     if node.status in TERMINAL and node.holds:

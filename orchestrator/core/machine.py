@@ -16,6 +16,7 @@ from orchestrator.core.closing import conclude
 from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.facts import ControlApplied, GraphPlanned, RunStarted
 from orchestrator.core.outcomes import finish
+from orchestrator.core.proposals import take_note
 from orchestrator.core.records import Record
 from orchestrator.core.restoring import known_nodes
 from orchestrator.core.resuming import resume
@@ -31,6 +32,8 @@ def _start(decision: Decision, command: c.Start) -> None:
     decision.fact(RunStarted(command.run, command.plan.name, definition=command.definition))
     decision.fact(GraphPlanned(command.plan))
     state.waits_for_answers = command.waits_for_answers
+    for text, time in command.steers:
+        take_note(decision, text, time, None)
     known_nodes(decision, command.known, command.predicates)
     for node in state.nodes.values():
         if node.status is Status.WAITING and node.pending == 0:
@@ -132,6 +135,8 @@ class GraphMachine:
     def replay(self, record: Record) -> None:
         """Apply a recorded command's facts; nothing is decided again."""
         self.state.at = record.at
+        if isinstance(record.command, c.Start | c.Resume):
+            self.state.waits_for_answers = record.command.waits_for_answers
         frame = Decision(self.state, record.command, record.at, [bytes(value) for value in record.values])
         for fact in record.facts:
             apply(self.state, fact, frame)

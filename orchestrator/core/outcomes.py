@@ -132,7 +132,7 @@ def complete(decision: Decision, node: NodeState, command: Finish) -> None:
     if node.refusals:
         total_refusals(decision, node)
     freed = node.holds
-    decision.fact(NodeCompleted(command.node, command.attempt, command.value))
+    decision.fact(NodeCompleted(command.node, command.attempt, command.value, command.restored))
     if node.op.gate is not None:
         judge_gate(decision, node, command.gate_verdict)
     after(decision, node, freed)

@@ -12,7 +12,15 @@ from emissions import Refused
 from orchestrator.core.commands import Resume
 from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import start_all
-from orchestrator.core.facts import AttemptGivenBack, BudgetRaised, NodeDropped, NodeReopened, RunResumed
+from orchestrator.core.facts import (
+    AttemptGivenBack,
+    BudgetRaised,
+    DrainRequested,
+    NodeDropped,
+    NodeReopened,
+    RunResumed,
+)
+from orchestrator.core.outcomes import stopped
 from orchestrator.core.restoring import given_nodes
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import LIVE, RunReason, Status
@@ -22,14 +30,17 @@ __all__ = ["EVERY_FAILED", "can_reopen", "reopened_by", "resume"]
 #: In ``Resume.reopen``: every node that failed, and every gate without a verdict.
 EVERY_FAILED = "*"
 
+_SECOND = 1_000_000_000
 _UNDER_WAY = frozenset(LIVE - {Status.WAITING})
 
 
 def resume(decision: Decision, command: Resume) -> None:
     """Go on; the requests of other processes follow in the same decision, before it is concluded."""
     state = decision.state
-    previous = state.ended or state.suspended or RunReason.INTERRUPTED
     reopened = reopened_by(state, command.reopen)
+    # a failure that was stopping the run when the process died has stopped it for who tries again
+    failing = state.cancelling if command.reopen and state.cancelling == RunReason.FAILED else ""
+    previous = state.ended or state.suspended or failing or RunReason.INTERRUPTED
     decision.fact(RunResumed(previous, command.epoch))
     state.waits_for_answers = command.waits_for_answers
     for name, limit in command.budget.items():
@@ -39,13 +50,21 @@ def resume(decision: Decision, command: Resume) -> None:
         else:
             decision.receipts.append(Refused("invalid", f"{name} is {present}; a budget can only be raised"))
     given_nodes(decision, command.settled)
+    if _out_of_time(state):
+        # said again at once, and nothing is started only to be stopped
+        decision.fact(DrainRequested(RunReason.DEADLINE))
     for node in list(state.nodes.values()):
         if node.status is Status.RUNNING:
             decision.fact(AttemptGivenBack(node.op.name, node.attempt, str(previous)))
         elif node.status is Status.STOPPING:
-            decision.recommend(node, Status(node.settles))
+            stopped(decision, node, "stopped", "")
     _reopen(decision, reopened)
     start_all(decision)
+
+
+def _out_of_time(state: RunState) -> bool:
+    limit = state.budget.wall_clock
+    return limit is not None and state.at >= limit * _SECOND
 
 
 def reopened_by(state: RunState, names: Iterable[str]) -> list[NodeState]:
@@ -91,11 +110,12 @@ def _reopen(decision: Decision, nodes: list[NodeState]) -> None:
     state = decision.state
     for child in _grown_by(state, [node for node in nodes if node.status is Status.FAILED]):
         decision.fact(NodeDropped(child, "the attempt that grew it is repeated"))
-    kept = [node for node in nodes if node.op.name in state.nodes]
-    for node in kept:
-        decision.fact(NodeReopened(node.op.name, node.generation + 1, node.reason))
-    for node in kept:
-        if node.pending == 0:
+    for node in nodes:
+        if node.op.name in state.nodes:
+            decision.fact(NodeReopened(node.op.name, node.generation + 1, node.reason))
+    for node in state.nodes.values():
+        # also one that waited for what was dropped, and for nothing else
+        if node.status is Status.WAITING and node.pending == 0:
             decision.due(node)
 
 
@@ -104,7 +124,7 @@ def _grown_by(state: RunState, parents: list[NodeState]) -> list[str]:
     found = dict.fromkeys(node.op.name for node in parents)
     grown: list[str] = []
     for name, node in state.nodes.items():
-        if node.parent in found and name not in found and node.rungs == 0:
+        if node.parent in found and name not in found:
             found[name] = None
             grown.append(name)
     return list(reversed(grown))

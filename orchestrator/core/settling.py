@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["BRANCH_PREFIX", "drop_request", "leave", "leave_status", "let_go"]
+__all__ = ["BRANCH_PREFIX", "drop_request", "free", "leave", "leave_status", "let_go"]
 
 #: Resources with this prefix are held from start to settling, asking and backing off included.
 BRANCH_PREFIX = "branch:"
@@ -68,6 +68,12 @@ def let_go(state: RunState, node: NodeState) -> None:
     nodes = state.nodes
     for edge in node.outs:
         nodes[edge.target].pending -= 1
+
+
+def free(state: RunState, node: NodeState) -> None:
+    """The node holds nothing any more, its branch included."""
+    if node.holds:
+        _give_back(state, node, keep=None)
 
 
 def _give_back(state: RunState, node: NodeState, keep: str | None) -> None:

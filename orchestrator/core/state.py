@@ -143,6 +143,8 @@ class NodeState(msgspec.Struct, gc=False):
     handled: bool = False
     #: the next start goes on with the present attempt (a question was answered)
     resumes: bool = False
+    #: it asked, and the process that waited for the answer is gone: the next start is another attempt
+    parted: bool = False
     #: attempts that ended without being the node's fault; they do not count as tries
     given_back: int = 0
     #: why the role gave up in this attempt

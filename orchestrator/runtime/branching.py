@@ -23,13 +23,20 @@ def takes_branch(node: NodeState) -> bool:
 class Branches:
     """A session's branches, as one run allocates them."""
 
-    __slots__ = ("_hook", "_own", "_owned")
+    __slots__ = ("_default", "_hook", "_own", "_owned")
 
     def __init__(
-        self, owned: MutableMapping[str, Branch], hook: Callable[[Branch], None] | None = None
+        self,
+        owned: MutableMapping[str, Branch],
+        hook: Callable[[Branch], None] | None = None,
+        default: Branch | None = None,
     ) -> None:
-        """``owned``: the session's branches by name. ``hook``: called for every clone, after inclusion."""
+        """``owned``: the session's branches by name. ``hook``: called for every clone, after inclusion.
+
+        ``default``: this run's own default branch; the session's if None.
+        """
         self._owned = owned
+        self._default = default
         self._hook = hook
         self._own: dict[str, Branch] = {}
 
@@ -44,7 +51,7 @@ class Branches:
         if known is not None and not operation.fresh:
             return known, None, False
         if operation.branch is not None:
-            branch = self._owned.get(operation.branch)
+            branch = self._named(operation.branch)
             if branch is None:
                 message = (
                     f"{operation.name} names branch {operation.branch!r}, which the session does not have"
@@ -92,12 +99,16 @@ class Branches:
             emitter = state.nodes[node.parent]
             if emitter.op.role == operation.role or operation.role is None:
                 return self._own.get(emitter.name)
-        return self._owned.get(DEFAULT_BRANCH) if operation.role is None else None
+        return self._named(DEFAULT_BRANCH) if operation.role is None else None
+
+    def _named(self, name: str) -> Branch | None:
+        own = self._default if name == DEFAULT_BRANCH else None
+        return own or self._owned.get(name)
 
     def _announce(self, branch: Branch) -> None:
         if self._hook is None:
             return
         try:
             self._hook(branch)
-        except Exception:  # noqa: BLE001 (the author's hook: it changes nothing)
+        except BaseException:  # noqa: BLE001 (the author's hook: it changes nothing)
             _log.exception("on_branch_created raised for %s; it changes nothing", branch.name)

@@ -20,13 +20,18 @@ import msgspec
 
 from orchestrator.core.spec import Budget, Definition
 from orchestrator.errors import ExecutionError, OperationError
+from orchestrator.flows.conditions import EdgeCondition, Negated
 from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.values import encode, settle
 from roles import Role
 
-__all__ = ["definition_of", "load", "reference"]
+__all__ = ["CONDITION", "NEGATED", "bare_condition", "definition_of", "load", "reference"]
 
+#: Before the index of a condition object, and of one whose opposite is meant.
+CONDITION = "condition"
+NEGATED = "not"
 _PARTS = 3
+_NEEDED = "a durable run needs conditions as text, or objects whose fields are JSON"
 
 
 def definition_of(
@@ -49,8 +54,9 @@ def definition_of(
     functions |= {f"returns:{name}": reference(kind) for name, kind in prepared.returns.items()}
     fields = {}
     for index, condition in enumerate(prepared.predicates):
-        functions[f"condition:{index}"] = reference(type(condition))
-        fields[str(index)] = msgspec.Raw(_fields(condition))
+        bare, negated = bare_condition(condition)
+        functions[f"{NEGATED if negated else CONDITION}:{index}"] = reference(type(bare))
+        fields[str(index)] = msgspec.Raw(_fields(bare))
     text = encode(functions) + msgspec.json.encode(msgspec.structs.replace(prepared.plan, budget=Budget()))
     digest = hashlib.sha256(text).hexdigest()[:32]
     return Definition(source=source, digest=digest, functions=functions, fields=fields, outputs=dict(outputs))
@@ -89,17 +95,38 @@ def _digest(target: Any) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
+def bare_condition(condition: EdgeCondition) -> tuple[EdgeCondition, bool]:
+    """The condition under any number of negations, and whether they turn it round."""
+    negated = False
+    while isinstance(condition, Negated):
+        condition, negated = condition.inner, not negated
+    return condition, negated
+
+
 def _fields(condition: object) -> bytes:
     """A condition object's fields as JSON; it is made again from them."""
     if dataclasses.is_dataclass(condition) and not isinstance(condition, type):
         given = {field.name: getattr(condition, field.name) for field in dataclasses.fields(condition)}
     else:
         given = dict(getattr(condition, "__dict__", {}))
+    where = f"the fields of {type(condition).__name__}"
     try:
-        return settle(given, f"the fields of {type(condition).__name__}")[0]
+        settled = settle(given, where)[0]
     except ExecutionError as error:
-        message = f"{error}; a durable run needs conditions as text, or objects whose fields are JSON"
+        message = f"{error}; {_NEEDED}"
         raise OperationError(message) from None
+    if not _is_json(given):
+        # an object would come back as a mapping, and fail where nobody looks for it
+        raise OperationError(f"{where} hold an object; {_NEEDED}")
+    return settled
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_json(item) for item in value)
+    return value is None or type(value) in (bool, int, float, str)
 
 
 def load(text: str, what: str, *, changed_ok: bool = False) -> Any:

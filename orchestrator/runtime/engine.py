@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 
 import anyio
@@ -22,7 +23,6 @@ from orchestrator.core.commands import (
     Elapsed,
     Emit,
     Start,
-    Steer,
     TakeSteers,
 )
 from orchestrator.core.control import EXPIRED
@@ -40,6 +40,7 @@ from orchestrator.runtime.listening import listen
 from orchestrator.runtime.outcomes import incoming, judge_known
 from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.recovery import Recovery
+from orchestrator.runtime.reusing import Outcome
 from orchestrator.runtime.threads import loop_token
 from orchestrator.runtime.timers import Timers
 from orchestrator.runtime.turns import RoleTurn
@@ -100,6 +101,8 @@ class Engine:
         self.definition = definition or Definition()
         #: what a run that goes on starts from; None begins a new one
         self.recovery: Recovery | None = None
+        #: outcomes of an earlier run that equal nodes take, by content key
+        self.reuse: Mapping[str, Outcome] = {}
         self.watchers: list[Event] = []
         self._group: TaskGroup | None = None
         self._timing = False
@@ -110,6 +113,7 @@ class Engine:
     async def run(self) -> None:
         """Drive the run until it has ended, is suspended or has halted; leaves no task behind."""
         self.token = loop_token()
+        self.thread = threading.get_ident()
         self.finished = Event()
         try:
             async with create_task_group() as group:
@@ -149,10 +153,10 @@ class Engine:
             waits_for_answers=self.waits_for_answers,
             time=utc_now(),
             definition=self.definition,
+            # in the same record: a run that was killed has its notes or has not begun
+            steers=tuple((text, time or utc_now()) for text, time in prepared.steers),
         )
         self.tell(start, prepared.values)
-        for text, time in prepared.steers:
-            self.tell(Steer(text, time or utc_now()))
         limit = prepared.plan.budget.wall_clock
         if limit is not None and not self.closed:
             self.set_timer(limit, "wall_clock", None, 0)
@@ -255,7 +259,11 @@ class Engine:
 
     def needs_preparation(self, node: NodeState) -> bool:
         """True if the node takes a branch or there are notes to deliver."""
-        return self.state.waiting_steers > 0 or takes_branch(node)
+        return self.state.waiting_steers > 0 or takes_branch(node) or self._was_told(node)
+
+    def _was_told(self, node: NodeState) -> bool:
+        """True if an earlier attempt was given notes, or this one before its body ran: it is given them."""
+        return any(note.delivered_to == node.op.name for note in self.state.steers)
 
     async def prepare(self, node: NodeState, turn: RoleTurn) -> bool:
         """Give the turn its branch and its notes; False if it was stopped meanwhile."""
@@ -265,10 +273,10 @@ class Engine:
             if made:
                 self.tell(BranchMade(branch.name, node.op.name, source))
         if self.state.waiting_steers:
-            waiting = [note for note in self.state.steers if note.delivered_to is None]
             self.tell(TakeSteers(node.op.name, turn.attempt))
             await self.kernel.durable(self.kernel.submitted)
-            taken = [note for note in waiting if note.delivered_to == node.op.name]
+        taken = [note for note in self.state.steers if note.delivered_to == node.op.name]
+        if taken:
             turn.notes = [(note.time, note.text) for note in taken]
             for note in taken:
                 turn.tell(note.text)

@@ -107,6 +107,10 @@ class Kernel:
             except Exception as error:
                 self._halt(self._bug(command, error))
                 raise Halted(str(error)) from error
+            except BaseException as error:
+                # a signal in the middle of a decision: half of it may have been applied, none is recorded
+                self._halt(error)
+                raise
             facts = decision.facts
             if facts:
                 self._seq += 1

@@ -25,6 +25,7 @@ class RunOptions:
         on_settle: ``fn(node, view) -> Inject | list | None``, as a node is about to settle.
         on_branch_created: called once for every branch that is made.
         waits_for_answers: somebody answers questions while the run is live.
+        reuse: an earlier run; a node whose content equals that of a completed node there takes its outcome.
     """
 
     args: Mapping[str, Any] | None = None
@@ -37,3 +38,4 @@ class RunOptions:
     on_settle: Callable[..., Any] | None = None
     on_branch_created: Callable[[Branch], None] | None = None
     waits_for_answers: bool = False
+    reuse: str | None = None

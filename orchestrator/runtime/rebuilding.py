@@ -11,8 +11,9 @@ import msgspec
 from orchestrator.core.spec import Definition
 from orchestrator.core.state import RunState
 from orchestrator.errors import FlowError, OperationError
+from orchestrator.flows.conditions import EdgeCondition, Negated
 from orchestrator.flows.flow import load_flow
-from orchestrator.runtime.definitions import load, reference
+from orchestrator.runtime.definitions import CONDITION, NEGATED, load, reference
 from orchestrator.runtime.planning import Body, Prepared
 from roles import Catalogue, Role
 
@@ -58,10 +59,8 @@ def rebuild(
             if key.startswith(f"{kind}:")
         }
 
-    return Prepared(
-        state.plan, bodies, verbs, _conditions(definition, found("condition")), found("returns"),
-        found("reducer"),
-    )  # fmt: skip
+    conditions = _conditions(definition, found(CONDITION), found(NEGATED))
+    return Prepared(state.plan, bodies, verbs, conditions, found("returns"), found("reducer"))
 
 
 def _document_roles(definition: Definition, *, new_definition: bool) -> Catalogue:
@@ -103,17 +102,19 @@ def _same(name: str, text: str, role: Role) -> None:
         raise OperationError(message)
 
 
-def _conditions(definition: Definition, kinds: Mapping[str, Any]) -> tuple[Any, ...]:
-    made = []
-    for index in sorted(kinds, key=int):
+def _conditions(
+    definition: Definition, kinds: dict[str, Any], negated: dict[str, Any]
+) -> tuple[EdgeCondition, ...]:
+    made: list[EdgeCondition] = []
+    for index in sorted(kinds | negated, key=int):
         fields = msgspec.json.decode(definition.fields[index])
-        kind = kinds[index]
+        kind = kinds.get(index) or negated[index]
         try:
             condition = kind(**fields)
         except TypeError:
             condition = kind.__new__(kind)
             vars(condition).update(fields)
-        made.append(condition)
+        made.append(Negated(condition) if index in negated else condition)
     return tuple(made)
 
 

@@ -22,6 +22,7 @@ from orchestrator.runtime.options import RunOptions
 from orchestrator.runtime.rebuilding import rebuild
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.registrations import Registrations
+from orchestrator.runtime.reusing import Outcome, reusable
 from orchestrator.runtime.reviving import revive
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.stores import MemoryStore, Store
@@ -130,6 +131,19 @@ class Runs(Registrations):
         going = Recovery(epoch=0, budget={}, settled=settled, values=tuple(raw))
         return await self._continue(new, RunOptions(), going, new_definition=new_definition)
 
+    def _earlier(self, run: str | None) -> dict[str, Outcome]:
+        """What a run may take from an earlier one.
+
+        Raises:
+            JournalError: no such run. OperationError: nothing is on disk that tells what code it ran.
+        """
+        if run is None:
+            return {}
+        if not self._store.durable:
+            message = f"reuse={run!r} needs a journal on disk: Session(journal=PATH)"
+            raise OperationError(message)
+        return reusable(fold(self._store.records(self._store.find(run))))
+
     async def _continue(
         self,
         run: str,
@@ -183,7 +197,7 @@ class Runs(Registrations):
         return Wiring(
             journal=journal,
             bus=self.bus,
-            branches=Branches(self.branches, options.on_branch_created),
+            branches=Branches(self.branches, options.on_branch_created, options.branch),
             handlers=dict(self._handlers),
             on_settle=options.on_settle,
             folder=self._folder,

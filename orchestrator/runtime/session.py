@@ -13,7 +13,7 @@ import anyio
 import msgspec
 from anyio import CancelScope
 
-from orchestrator.agents import DEFAULT_BRANCH, Branch
+from orchestrator.agents import Branch
 from orchestrator.core.spec import Budget
 from orchestrator.errors import ExecutionError, OperationError
 from orchestrator.journal import Journal
@@ -120,6 +120,7 @@ class Session(Runs):
         parallel: bool = True,
         on_settle: Callable[..., Any] | None = None,
         on_branch_created: Callable[[Branch], None] | None = None,
+        reuse: str | None = None,
     ) -> RunResult:
         """Run a graph, a builder, a flow or a document, and return what it came to.
 
@@ -132,6 +133,9 @@ class Session(Runs):
             branch: the default branch of operations without a role. parallel: False runs one node at a time.
             on_settle: ``fn(node, view) -> Inject | list | None``, as a node is about to settle.
             on_branch_created: called once for every branch that is made.
+            reuse: an earlier run of this journal, as for :meth:`resume`: a node whose content (code,
+                parameters, instruction, what its predecessors gave) equals that of a completed node
+                there takes its outcome.
 
         Returns:
             The result. A run that fails is a value; its ``reason`` says why it stopped.
@@ -152,6 +156,7 @@ class Session(Runs):
                 parallel=parallel,
                 on_settle=on_settle,
                 on_branch_created=on_branch_created,
+                reuse=reuse,
             ),
         )
         try:
@@ -174,6 +179,7 @@ class Session(Runs):
         on_settle: Callable[..., Any] | None = None,
         on_branch_created: Callable[[Branch], None] | None = None,
         waits_for_answers: bool = False,
+        reuse: str | None = None,
     ) -> Run:
         """Start a run and return its live handle; see :meth:`flow`.
 
@@ -194,6 +200,7 @@ class Session(Runs):
                 on_settle=on_settle,
                 on_branch_created=on_branch_created,
                 waits_for_answers=waits_for_answers,
+                reuse=reuse,
             ),
         )
         await group.start(self._drive, run)
@@ -218,12 +225,11 @@ class Session(Runs):
         """Resolve everything that a run names; nothing has run if this raises."""
         self._open()
         bound = bound_of(what, options.args or {}, self.roles)
+        earlier = self._earlier(options.reuse)
         limit = options.budget or bound.budget
         if not options.parallel:
             limit = msgspec.structs.replace(limit, concurrency=1)
         branches = {**self.branches, **_live_branches(bound.graph.branches)}
-        if options.branch is not None:
-            branches[DEFAULT_BRANCH] = options.branch
         prepared = prepare(
             bound.graph,
             roles=bound.roles,
@@ -242,7 +248,9 @@ class Session(Runs):
         journal = self._store.new(run_id, prepared.plan.name, definition.digest)
         if isinstance(self._store, MemoryStore):
             self._store.prepared[run_id] = prepared
-        return self._launch(Engine(run_id, prepared, self._wiring(journal, options), definition))
+        engine = Engine(run_id, prepared, self._wiring(journal, options), definition)
+        engine.reuse = earlier
+        return self._launch(engine)
 
 
 def _live_branches(given: Mapping[str, object]) -> dict[str, Branch]:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -158,6 +159,8 @@ class RoleTurn:
     async def emit(self, emission: Emission, /) -> Receipt:
         """Say something to the house."""
         engine = self._engine
+        if get_ident() != engine.thread:
+            raise _elsewhere("emit", "; use turn.emit_sync")
         kernel = engine.kernel
         try:
             receipt = engine.emit(self._state, self, emission)
@@ -205,6 +208,8 @@ class RoleTurn:
     async def step(self, key: str, fn: Callable[[], Awaitable[T] | T], /) -> T:
         """Do a part of the work once."""
         engine = self._engine
+        if get_ident() != engine.thread:
+            raise _elsewhere("step")
         known = (self._state.steps or {}).get(_word(key, "the key of a step"))
         if known is not None:
             await self._breathe()
@@ -238,6 +243,8 @@ class RoleTurn:
     ) -> Any:
         """Ask a person and wait."""
         engine = self._engine
+        if get_ident() != engine.thread:
+            raise _elsewhere("ask")
         identity = _word(key or _word(question, "a question"), "the key of a question")
         known = (self._state.questions or {}).get(identity)
         if known is None or known.answer is None:
@@ -299,6 +306,10 @@ class RoleTurn:
             self._asking -= 1
             if not self._asking:
                 self.deadline = scope.deadline = now() + self._left
+
+
+def _elsewhere(name: str, instead: str = "") -> RuntimeError:
+    return RuntimeError(f"turn.{name} was called in a thread that is not its run's{instead}")
 
 
 def _word(text: object, what: str) -> str:

@@ -21,6 +21,7 @@ from orchestrator.core.status import Status
 from orchestrator.runtime.drive import Cancelled, Outcome, Raised, Returned, Suspended, resume, start
 from orchestrator.runtime.kernel import Halted
 from orchestrator.runtime.outcomes import failed, returned
+from orchestrator.runtime.reusing import content_key, finish_with
 from orchestrator.runtime.turns import RoleTurn
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ class Workers:
             engine.settle(AttemptStopped(node.op.name, attempt, "never_started"), ())
             return True
         turn = RoleTurn(engine, node, attempt)
+        if engine.reuse and self._reused(node, attempt):
+            return True
         if node.op.timeout is not None or engine.needs_preparation(node):
             if engine.kernel.waiting:
                 self.summon()
@@ -154,6 +157,17 @@ class Workers:
                 self.summon()
             return self._guarded(node, turn, scope, first)
         return self._settle(node, turn, first, scope)  # type: ignore[arg-type]
+
+    def _reused(self, node: NodeState, attempt: int) -> bool:
+        """Settle a node with the outcome of an equal one of an earlier run; False if there is none."""
+        engine = self._engine
+        key = content_key(engine.state, node, engine.reducers)
+        outcome = None if key is None else engine.reuse.get(key)
+        if outcome is None:
+            return False
+        command, values = finish_with(node, attempt, outcome)
+        engine.settle(command, values)
+        return True
 
     async def _guarded(
         self, node: NodeState, turn: RoleTurn, scope: CancelScope, suspended: Suspended | None
