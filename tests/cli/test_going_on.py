@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.journal.control import request
+from orchestrator.journal.reading import open_journal
 from tests.cli.program import Program, call, flow
 from tests.cli.test_terminal import Terminal
 
@@ -234,13 +236,35 @@ def test_what_is_said_while_nobody_listens_waits(tmp_path: Path):
     for text in ("first", "second"):
         done = call("steer", "last", text, cwd=tmp_path)
         assert (done.returncode, "queued: steer" in done.stdout) == (0, True)
+    with open_journal(tmp_path / ".callboard" / "journal.db") as reader:
+        run = reader.find_run("last")
+    request(tmp_path / ".callboard" / "journal.db", run, "pause")  # the process died before it saw this
+    request(tmp_path / ".callboard" / "journal.db", run, "cancel", {"node": 5})
     (tmp_path / "go").touch()
-    assert call("resume", "last", cwd=tmp_path).returncode == 0
+    done = call("resume", "last", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "refused    a request: invalid: pause: the process that it was meant for is gone" in done.stdout
+    assert "refused    a request: invalid: cancel: ValidationError" in done.stdout
     lines = call("watch", "--json", "--kind", "SteerReceived", cwd=tmp_path).stdout.splitlines()
     assert [json.loads(line)["data"]["text"] for line in lines] == ["first", "second"]
     told = json.loads(call("story", "last", "b", "--json", cwd=tmp_path).stdout)
     given = told["given"]["instruction"]
     assert given.index("first") < given.index("second")
+
+
+def test_an_owner_that_is_stopped_answers_later(tmp_path: Path):
+    """A process that hears nothing: the request is queued, said to be, and applied when it goes on."""
+    flow(tmp_path, CHAIN)
+    with Program("run", cwd=tmp_path) as program:
+        program.wait_for("said       b: waiting")
+        program.send(signal.SIGSTOP)
+        done = call("steer", "last", "hello", cwd=tmp_path)
+        assert (done.returncode, "has not applied steer yet" in done.stdout) == (0, True)
+        assert call("resume", "last", cwd=tmp_path).returncode == 2
+        program.send(signal.SIGCONT)
+        program.wait_for("steered  ")
+        (tmp_path / "go").touch()
+        assert program.end() == 0
 
 
 def test_watch_follows_from_another_process(tmp_path: Path):
