@@ -83,7 +83,9 @@ def place_of(given: str | None) -> Place | None:
     home = project() / _FOLDER
     path = Path(named).absolute() if named else home / _FILE
     option = f"--journal {shlex.quote(given)}" if given else ""
-    return Place(path, home / "runs", option)
+    # beside the journal, so that nodes find their folders again wherever the run is resumed
+    beside = path.parent if path.parent.name == _FOLDER else home
+    return Place(path, beside / "runs", option)
 
 
 def prepare(place: Place) -> None:

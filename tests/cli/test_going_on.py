@@ -138,6 +138,7 @@ def test_a_gate_is_decided_by_a_person(tmp_path: Path):
     done = call("run", cwd=tmp_path)
     assert done.returncode == 3
     assert re.search(r"callboard answer \S+ g VERDICT --because TEXT", done.stdout)
+    assert call("retry", "last", "g", cwd=tmp_path).returncode == 3
     assert call("answer", "last", "g", "MAYBE", cwd=tmp_path).returncode == 2
     assert call("answer", "last", "g", "approve", "--because", "I read it", cwd=tmp_path).returncode == 0
     assert call("resume", "last", cwd=tmp_path).returncode == 0
@@ -184,6 +185,8 @@ def test_control_of_a_live_run(tmp_path: Path):
     )
     with Program("run", cwd=tmp_path) as program:
         program.wait_for("said       b: waiting")
+        assert call("doctor", "--replay", cwd=tmp_path).returncode == 0, "a live run is well"
+        assert call("show", "last", cwd=tmp_path).stdout.startswith("tried live: 3 nodes: 2 running")
         assert call("pause", "last", cwd=tmp_path).stdout == "applied: pause\n"
         program.wait_for("paused   ")
         assert call("resume", "last", cwd=tmp_path).stdout == "applied: resume\n"

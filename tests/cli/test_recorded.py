@@ -9,12 +9,15 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from orchestrator.cli.commands import invoke
+from orchestrator.core.facts import GateRejected
 from orchestrator.journal.reading import open_journal
 from orchestrator.runtime.envelopes import FIELDS
 from orchestrator.runtime.recorded import read_run
+from orchestrator.runtime.replaying import replay
 from tests.cli.program import call, flow
 
 GROWN = """
@@ -278,6 +281,26 @@ def test_doctor_finds_what_was_changed(cli, grown: str, tmp_path: Path):
     code, out, _ = cli("doctor", "last", "--journal", path, "--copy", tmp_path / "cut.db")
     assert (code, "the copy ends before it" in out) == (74, True)
     assert cli("doctor", "--journal", tmp_path / "cut.db", "--json")[0] == 0
+
+
+def test_replay_names_the_first_difference(cli, grown: str, tmp_path: Path):
+    """doctor --replay: a fact that nobody would decide is named, with what would be decided."""
+    with open_journal(tmp_path / ".callboard" / "journal.db") as reader:
+        records = list(reader.records(grown))
+    assert replay(records) == (len(records), None)
+    at, changed = next(
+        (number, record)
+        for number, record in enumerate(records)
+        if any(isinstance(fact, GateRejected) for fact in record.facts)
+    )
+    facts = [fact for fact in changed.facts if not isinstance(fact, GateRejected)]
+    records[at] = msgspec.structs.replace(changed, facts=facts)
+    count, found = replay(records)
+    assert count == at
+    assert found is not None
+    assert (found.record, found.command) == (changed.seq, "Finish of review")
+    assert '"GateRejected"' in found.decided
+    assert '"NodeVetoed"' in found.recorded
 
 
 def test_try_a_node_again(cli, tmp_path: Path):
