@@ -120,7 +120,7 @@ def _sighting(node: NodeState, emission: EmissionIn, payload: bytes) -> tuple[in
 
 def _seen(decision: Decision, node: NodeState, emission: EmissionIn, number: int) -> Receipt:
     """An emission met again: the recorded receipt, and within one attempt a duplicate on record."""
-    entry = next(entry for entry in node.ledger if entry.number == number)
+    entry = node.ledger[number - 1]  # numbered from 1 without a gap
     if entry.attempt == node.attempt:
         detail = f"this {emission.kind} was taken as number {number}"
         if entry.child is not None:

@@ -7,7 +7,16 @@ from typing import Any
 import anyio
 import pytest
 
-from orchestrator import Budget, OperationGraphBuilder, Session, SpawnRequest, Synthesis, Verdict, role
+from orchestrator import (
+    Budget,
+    Finding,
+    OperationGraphBuilder,
+    Session,
+    SpawnRequest,
+    Synthesis,
+    Verdict,
+    role,
+)
 from orchestrator.testing import assert_laws, run_virtual
 from tests.scenarios.conftest import ran
 
@@ -154,3 +163,19 @@ def test_a_body_that_ends_while_its_question_is_open() -> None:
 
     for backend in ("asyncio", "trio"):
         run_virtual(main, backend=backend)  # type: ignore[arg-type]
+
+
+async def test_what_is_said_twice_costs_the_same_however_much_was_said() -> None:
+    """Fault: each emission met a second time searched the whole ledger: 20,000 of them took seconds."""
+
+    @role(emits=(Finding,))
+    async def repeats(turn: Any) -> list[Finding]:
+        for _ in range(5_000):
+            await turn.emit(Finding(description="same"))
+        return [Finding(description="same") for _ in range(5_000)]
+
+    graph = OperationGraphBuilder()
+    graph.add_operation(repeats)
+    run = await ran(graph)
+    assert len(run.of("EmissionAccepted")) == 5_000
+    assert run["repeats"].status == "completed"
