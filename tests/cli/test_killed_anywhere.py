@@ -1,0 +1,120 @@
+"""RESUME: the real command killed with -9 after an event, and resumed: the same run, nothing twice."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.program import Program, call
+
+CAST = """
+import anyio
+from orchestrator import SpawnRequest, Verdict, role
+
+def note(turn):
+    with open("calls", "a") as file:
+        file.write(turn.node + "\\n")
+
+@role(emits=(SpawnRequest,))
+async def scout(turn):
+    note(turn)
+    for n in range(3):
+        await turn.emit(SpawnRequest(assignee="reader", parameters={"n": n}, before="successors"))
+    await turn.emit(SpawnRequest(assignee="reader", parameters={"n": 9}))  # one more than the budget allows
+    return "scouted"
+
+@role()
+async def reader(turn):
+    note(turn)
+    await anyio.sleep(0.005)
+    return turn.parameters["n"] * 10
+
+@role(emits=(Verdict,))
+async def judge(turn):
+    note(turn)
+    return Verdict(verdict=turn.parameters["verdict"], rationale="as told")
+
+@role()
+async def last(turn):
+    note(turn)
+    return sorted(str(value) for value in turn.inputs.values())
+"""
+FLOW = """
+version: 1
+name: canonical
+cast: [cast.py]
+budget: {spawns: 3}
+nodes:
+  scan: {role: scout}
+  good: {role: judge, gate: true, after: [scan], with: {verdict: APPROVE}}
+  bad: {role: judge, gate: true, after: [scan], with: {verdict: REJECT}}
+  open: {role: last, after: [scan, good]}
+  shut: {role: last, after: [bad]}
+"""
+CONCURRENCY = 5
+
+
+def prepare(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "cast.py").write_text(CAST, encoding="utf-8")
+    (folder / "flow.yaml").write_text(FLOW, encoding="utf-8")
+
+
+def kill(command: str, folder: Path, events: int) -> None:
+    """Run a command and kill it once it has printed so many events; it may be quicker than that."""
+    words = ("run",) if command == "run" else (command, "last")
+    with Program(*words, "--json", cwd=folder) as program:
+        for _ in range(events):
+            program.wait_for('"v":1')
+        program.process.kill()
+        program.end()
+
+
+def stopped(folder: Path) -> bool:
+    """Whether the newest run came to its end before it was killed."""
+    line = call("runs", "--json", cwd=folder).stdout.splitlines()[-1]
+    return json.loads(line)["stopped"] is not None
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """What must be equal, however often the run was killed."""
+    result = json.loads(call("show", "last", "--json", cwd=folder).stdout)
+    return {
+        "reason": result["reason"],
+        "nodes": {
+            name: (node["status"], node["value"], node["spawned_by"], node["vetoed_by"])
+            for name, node in result["nodes"].items()
+        },
+        "refused": [(one["emitter_id"], one["reason"]) for one in result["dropped_spawns"]],
+    }
+
+
+@pytest.mark.slow
+def test_killed_after_any_event(tmp_path: Path):
+    """Every sixth event of the canonical run, with a second kill while it resumes."""
+    prepare(tmp_path / "whole")
+    done = call("run", "--json", cwd=tmp_path / "whole")
+    assert done.returncode == 3, done.stderr
+    events = len(done.stdout.splitlines()) - 1
+    expected = outcome(tmp_path / "whole")
+    for point in range(2, events, 6):
+        folder = tmp_path / f"point{point}"
+        prepare(folder)
+        kill("run", folder, point)
+        if not stopped(folder):
+            kill("resume", folder, 2)
+        if not stopped(folder):
+            done = call("resume", "last", "--quiet", cwd=folder)
+            assert done.returncode == 3, (point, done.stderr)
+        assert outcome(folder) == expected, point
+        calls = Counter((folder / "calls").read_text(encoding="utf-8").split())
+        assert set(calls) == {name for name, node in expected["nodes"].items() if node[0] == "completed"}, (
+            point
+        )
+        assert sum(calls.values()) - len(calls) <= 2 * CONCURRENCY, (point, calls)
+        done = call("doctor", "--replay", cwd=folder)
+        assert done.returncode == 0, (point, done.stdout)
