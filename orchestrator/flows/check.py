@@ -84,6 +84,13 @@ class _Checker:
         if node.role is not None and node.role not in catalogue and self.outline.cast.complete:
             message = f"there is no role {node.role!r}{suggestion(node.role, catalogue.names)}"
             yield self.tell((*place, "role"), message)
+        role = self.outline.role(name)
+        if role is not None and role.fn is None:
+            message = (
+                f"{name}: role {role.name} has no function, and this version runs no language models: "
+                "the run would be refused; give it a function with @role()"
+            )
+            yield self.tell((*place, "role"), message, Severity.WARNING)
 
     def _after(self, name: str) -> Iterator[Problem]:
         seen: set[str] = set()

@@ -271,6 +271,7 @@ def test_warnings(told):
     assert "nothing depends on the gate x" in warned("nodes: {x: {role: judge, gate: true}}")[0]
     assert warned("nodes: {x: {role: judge, gate: true}, y: {role: maker, after: [x]}}") == []
     assert warned("nodes: {x: {role: judge, emits: []}}") == []
+    assert "role typed has no function" in warned("nodes: {x: {role: typed}}")[0]
     assert "names nothing" in warned("nodes: {x: {role: maker, when: 1 == 1}}")[0]
     assert "secret" in warned("nodes: {x: {role: maker, with: {api_key: abcdefghijkl}}}")[0]
     assert "secret" in warned("nodes: {x: {role: maker, instruction: use sk-abcdefghijklmnopqrstu}}")[0]
