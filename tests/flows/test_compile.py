@@ -108,9 +108,7 @@ nodes:
     assert (a.role, a.branch, a.retry, a.timeout, a.stop_on_failure, a.renders) == (
         "talker", "talk", Retry(attempts=4), 10.0, False, False,
     )  # fmt: skip
-    assert json.loads(a.returns)["properties"] == {
-        "x": {"type": "array", "items": {"type": "integer"}}
-    }
+    assert json.loads(a.returns)["properties"] == {"x": {"type": "array", "items": {"type": "integer"}}}
     assert json.loads(bytes(b.parameters)) == {"list": "${a.x}", "plain": 1}
     assert (b.when, b.instruction, b.renders) == ("exists(a.x)", "judge ${a.x} and $${this}", True)
     assert b.gate == Gate(refuse_on=("REJECT", "APPROVE-WITH-FIXES"), on_undecided=Undecided.PASS)
