@@ -170,6 +170,8 @@ def _given_back(state: RunState, fact: f.AttemptGivenBack, frame: Frame) -> None
     leave_status(state, node)
     drop_request(state, node)
     node.given_back += 1
+    for note in state.steers:
+        note.left_by(fact.node, fact.attempt)
     node.status = Status.READY
     node.settles = node.reason = ""
     node.ready_at = frame.at
@@ -274,7 +276,8 @@ def _steer_received(state: RunState, fact: f.SteerReceived, _frame: Frame) -> No
 
 
 def _steer_delivered(state: RunState, fact: f.SteerDelivered, _frame: Frame) -> None:
-    state.steers[fact.id - 1].delivered_to = fact.node
+    note = state.steers[fact.id - 1]
+    note.delivered_to, note.attempt = fact.node, fact.attempt
     state.waiting_steers -= 1
 
 
@@ -329,6 +332,7 @@ APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     f.CancelIgnored: _nothing,
     f.ResultStale: _nothing,
     f.EmissionRefused: _nothing,
+    f.EmissionRepeated: _nothing,
     f.ChangeRefused: _nothing,
     f.NodeSpawned: _nothing,
     f.SteerUndelivered: _nothing,

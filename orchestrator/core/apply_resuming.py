@@ -31,6 +31,8 @@ def _resumed(state: RunState, fact: f.RunResumed, _frame: Frame) -> None:
             node.parted = True
             node.resumes = False
             node.given_back += 1
+            for note in state.steers:
+                note.left_by(node.name, node.attempt)
 
 
 def _control_applied(state: RunState, fact: f.ControlApplied, _frame: Frame) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "Inject",
     "Known",
     "Memoise",
+    "Note",
     "Pause",
     "Proposal",
     "RaiseBudget",
@@ -104,6 +105,13 @@ class Proposal(_Part, frozen=True):
     time: str = ""
 
 
+class Note(_Part, frozen=True):
+    """A note of the operator for the next node that starts; ``time`` is the wall clock for display."""
+
+    text: str
+    time: str = ""
+
+
 class Known(_Part, frozen=True):
     """A node whose outcome is known before the run starts."""
 
@@ -134,7 +142,7 @@ class Start(Command, frozen=True):
     waits_for_answers: bool = False
     time: str = ""
     definition: Definition = Definition()
-    steers: tuple[tuple[str, str], ...] = ()
+    steers: tuple[Note, ...] = ()
 
 
 class Finish(Command, frozen=True):

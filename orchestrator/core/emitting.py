@@ -8,7 +8,7 @@ from emissions import Accepted, Receipt, Refused
 from orchestrator.core.commands import EmissionIn
 from orchestrator.core.decisions import Decision
 from orchestrator.core.escalation import request_escalation
-from orchestrator.core.facts import EmissionAccepted
+from orchestrator.core.facts import EmissionAccepted, EmissionRepeated
 from orchestrator.core.growth import assign, spawn
 from orchestrator.core.refusing import refuse
 from orchestrator.core.state import Emitted, NodeState, RunState
@@ -130,6 +130,9 @@ def _seen(decision: Decision, node: NodeState, emission: EmissionIn, number: int
             return refused
     elif emission.kind in _OF_ATTEMPT:
         return _said_again(decision, node, emission, entry)
+    else:
+        # on record, so that what this attempt says next is numbered in the same way when it is decided again
+        decision.fact(EmissionRepeated(node.op.name, node.attempt, emission.kind, number))
     return Accepted(entry.child, number)
 
 

@@ -351,6 +351,7 @@ _RULES: Mapping[type[f.Fact], Callable[[_Account, Any], None]] = {
     f.QuestionAnswered: _Account.answered,
     f.NodeReopened: _Account.reopened,
     f.EmissionAccepted: _Account.emission,
+    f.EmissionRepeated: _Account.current,
     f.BudgetRaised: _Account.raised,
     f.GateApproved: _Account.judged,
     f.GateRejected: _Account.judged,

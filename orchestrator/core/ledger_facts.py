@@ -12,6 +12,7 @@ __all__ = [
     "ContextWritten",
     "EmissionAccepted",
     "EmissionRefused",
+    "EmissionRepeated",
     "GateApproved",
     "GateRejected",
     "GateUndecided",
@@ -50,6 +51,15 @@ class EmissionRefused(Fact, frozen=True):
     emission: str
     reason: str
     detail: str = ""
+
+
+class EmissionRepeated(Fact, frozen=True):
+    """A later attempt said again what an earlier one had said: it was given the first receipt."""
+
+    node: str
+    attempt: int
+    emission: str
+    number: int
 
 
 class SpawnRefused(Fact, frozen=True):

@@ -32,8 +32,8 @@ def _start(decision: Decision, command: c.Start) -> None:
     decision.fact(RunStarted(command.run, command.plan.name, definition=command.definition))
     decision.fact(GraphPlanned(command.plan))
     state.waits_for_answers = command.waits_for_answers
-    for text, time in command.steers:
-        take_note(decision, text, time, None)
+    for note in command.steers:
+        take_note(decision, note.text, note.time, None)
     known_nodes(decision, command.known, command.predicates)
     for node in state.nodes.values():
         if node.status is Status.WAITING and node.pending == 0:

@@ -109,6 +109,13 @@ class SteerState(msgspec.Struct, gc=False):
     time: str
     target: str | None = None
     delivered_to: str | None = None
+    #: the attempt that has it; one that was given back leaves it to the next
+    attempt: int = 0
+
+    def left_by(self, node: str, attempt: int) -> None:
+        """An attempt ended that was not the node's fault: the next one is told instead."""
+        if self.delivered_to == node and self.attempt == attempt:
+            self.attempt += 1
 
 
 class NodeState(msgspec.Struct, gc=False):

@@ -22,12 +22,13 @@ from orchestrator.core.commands import (
     Command,
     Elapsed,
     Emit,
+    Note,
     Start,
     TakeSteers,
 )
 from orchestrator.core.control import EXPIRED
 from orchestrator.core.spec import Definition
-from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.state import NodeState, RunState, SteerState
 from orchestrator.core.status import TERMINAL, RunReason, Status
 from orchestrator.journal.runlog import RunLog
 from orchestrator.runtime.bodies import Bodies
@@ -154,7 +155,7 @@ class Engine:
             time=utc_now(),
             definition=self.definition,
             # in the same record: a run that was killed has its notes or has not begun
-            steers=tuple((text, time or utc_now()) for text, time in prepared.steers),
+            steers=tuple(Note(text, time or utc_now()) for text, time in prepared.steers),
         )
         self.tell(start, prepared.values)
         limit = prepared.plan.budget.wall_clock
@@ -259,11 +260,12 @@ class Engine:
 
     def needs_preparation(self, node: NodeState) -> bool:
         """True if the node takes a branch or there are notes to deliver."""
-        return self.state.waiting_steers > 0 or takes_branch(node) or self._was_told(node)
+        return self.state.waiting_steers > 0 or takes_branch(node) or bool(self._notes_of(node))
 
-    def _was_told(self, node: NodeState) -> bool:
-        """True if an earlier attempt was given notes, or this one before its body ran: it is given them."""
-        return any(note.delivered_to == node.op.name for note in self.state.steers)
+    def _notes_of(self, node: NodeState) -> list[SteerState]:
+        """What the present attempt was told: also what it has from one that was given back."""
+        told = (note for note in self.state.steers if note.delivered_to == node.op.name)
+        return [note for note in told if note.attempt == node.attempt]
 
     async def prepare(self, node: NodeState, turn: RoleTurn) -> bool:
         """Give the turn its branch and its notes; False if it was stopped meanwhile."""
@@ -275,7 +277,7 @@ class Engine:
         if self.state.waiting_steers:
             self.tell(TakeSteers(node.op.name, turn.attempt))
             await self.kernel.durable(self.kernel.submitted)
-        taken = [note for note in self.state.steers if note.delivered_to == node.op.name]
+        taken = self._notes_of(node)
         if taken:
             turn.notes = [(note.time, note.text) for note in taken]
             for note in taken:
