@@ -20,6 +20,7 @@ from tests.scenarios.conftest import ran
 
 pytestmark = pytest.mark.anyio
 
+
 class Keyed(Emission):
     """Calls something its key that is none of ours."""
 
