@@ -1,0 +1,131 @@
+"""The canonical run, killed at every boundary of every append, goes on to the same end.
+
+Bad-inputs 1, 2; RESUME 64 to 67, 75, 76; STEER 117, 118. The kill is a real SIGKILL of a forked process.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orchestrator.testing.loops import run_virtual
+from tests.recovery import canon
+from tests.recovery.crashing import MOMENTS, Found, Point, decided_again, driven, found, goes_on
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from orchestrator.testing.loops import Backend
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
+BACKENDS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+QUICK = 14
+PAIRS = 50
+
+
+def whole_run(ram: Path, backend: Backend) -> tuple[Found, int]:
+    """The run without a crash, and how many appends it takes."""
+    folder = ram / "whole"
+    folder.mkdir()
+    # once in this process: what is read and compiled once need not be read in every child
+    warm = ram / "warm"
+    warm.mkdir()
+    assert run_virtual(canon.drive, warm, backend=backend) is not None
+    assert not driven(folder, backend)
+    whole = found(folder)
+    decided_again(whole.records)
+    return whole, int((folder / "appends").read_text())
+
+
+def crash(ram: Path, backend: Backend, whole: Found, points: list[Point]) -> str:
+    """Crash at each point in turn, then go on to the end. What the run was doing at the last crash."""
+    folder = ram / "-".join(f"{point.nth}{point.moment}" for point in points)
+    folder.mkdir(exist_ok=True)
+    crashes = []
+    for point in points:
+        if not driven(folder, backend, point):
+            break
+        crashes.append(found(folder))
+    driven(folder, backend)
+    goes_on(crashes, found(folder), whole)
+    return crashes[-1].stopped if crashes else "whole"
+
+
+def every_point(appends: int) -> list[Point]:
+    return [Point(nth, moment) for nth in range(1, appends + 1) for moment in MOMENTS]
+
+
+@BACKENDS
+def test_the_run_is_what_it_says(ram: Path, backend: Backend):
+    """Without a crash: every kind of thing happens, so that each can be lost."""
+    whole, appends = whole_run(ram, backend)
+    kinds = {type(fact).__name__ for record in whole.records for fact in record.facts}
+    assert kinds >= {
+        *("NodeSpawned", "SpawnRefused", "EmissionAccepted", "NodeEscalated", "GateApproved", "GateRejected"),
+        *("NodeRetryScheduled", "ContextWritten", "QuestionAsked", "QuestionAnswered", "StepMemoised"),
+        *("SteerReceived", "SteerDelivered", "ControlApplied", "EdgesJudged", "NodeFailed", "NodeSkipped"),
+        *("NodeVetoed", "RunEnded"),
+    }
+    came = whole.outcome()
+    assert came["reason"] == "gate_rejected"
+    assert came["context"]["tally"] == 1 + 1 + 9 + 2 + 300 + 10 + 11
+    assert {reason for reason, _, _ in came["dropped"]} == {"cycle", "max_spawn_exceeded"}
+    assert len(came["spawned"]) == canon.BUDGET.spawns
+    assert appends > 30
+
+
+@BACKENDS
+def test_sampled_boundaries(ram: Path, backend: Backend):
+    """Killed at some boundaries, other ones each time the seed below is another."""
+    whole, appends = whole_run(ram, backend)
+    points = every_point(appends)
+    drawn = random.Random(f"{backend} 1").sample(points, QUICK)
+    for point in {*drawn, points[0], points[1], points[-2], points[-1]}:
+        crash(ram, backend, whole, [point])
+
+
+@pytest.mark.slow
+@BACKENDS
+def test_every_boundary(ram: Path, backend: Backend):
+    """Killed before each append, when it is on disk and nobody knows, and when its effects are released."""
+    whole, appends = whole_run(ram, backend)
+    stopped = [crash(ram, backend, whole, [point]) for point in every_point(appends)]
+    assert len(stopped) > 100
+    assert set(stopped) == {"", "gate_rejected"}
+
+
+def pair(draw: random.Random, appends: int) -> list[Point]:
+    """Two crashes; the second mostly while the run is being recovered, or soon after."""
+    first = Point(draw.randint(1, appends), draw.choice(MOMENTS))
+    luck = draw.random()
+    if luck < 0.15:
+        return [first, Point(0, "opened")]
+    nth = draw.randint(1, 4) if luck < 0.7 else draw.randint(1, appends)
+    return [first, Point(nth, draw.choice(MOMENTS))]
+
+
+@BACKENDS
+def test_a_second_crash_during_recovery(ram: Path, backend: Backend):
+    """RESUME 65: killed, and killed again while it goes on; nothing is lost by the second."""
+    whole, appends = whole_run(ram, backend)
+    for seed in range(PAIRS):
+        crash(ram, backend, whole, pair(random.Random(f"{backend} {seed}"), appends))
+
+
+@pytest.mark.slow
+@BACKENDS
+def test_five_hundred_pairs_of_crashes(ram: Path, backend: Backend):
+    """The same, 500 pairs on each backend."""
+    whole, appends = whole_run(ram, backend)
+    for seed in range(1_000, 1_500):
+        crash(ram, backend, whole, pair(random.Random(f"{backend} {seed}"), appends))
+
+
+@pytest.mark.slow
+def test_many_crashes_in_a_row(ram: Path):
+    """Every process gets three appends further and dies: the run arrives all the same."""
+    whole, appends = whole_run(ram, "asyncio")
+    crash(ram, "asyncio", whole, [Point(4, "stored")] * appends)
