@@ -56,6 +56,13 @@ def run(
             help="`always` survives a power cut, `never` the end of the process.",
         ),
     ] = "always",
+    reuse: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Take the outcomes of this run for nodes whose code, parameters and inputs are the same.",
+        ),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="One event per line as JSON; the last line is the result.")
     ] = False,
@@ -75,6 +82,7 @@ def run(
     Examples:
       callboard run flow.yaml --arg target=src --arg threshold=high
       callboard run audit --args args.json --quiet
+      callboard run flow.yaml --reuse last
       callboard run flow.yaml --json | jq -r 'select(.kind == "NodeFailed") | .node'
     """  # noqa: D301
     if fsync not in {"always", "never"}:
@@ -82,7 +90,7 @@ def run(
     driving = options.Driving(
         journal=journal, json=json, quiet=quiet, grace=grace, on_end=on_end, on_ask=on_ask, debug=debug
     )
-    return options.RunOptions(flow, tuple(arg or ()), args, concurrency, fsync, driving)
+    return options.RunOptions(flow, tuple(arg or ()), args, concurrency, fsync, reuse, driving=driving)
 
 
 @app.command("check")

@@ -12,11 +12,12 @@ from orchestrator.cli.driving import Job
 from orchestrator.cli.edge import note
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.hooks import hook_of, on_ask
-from orchestrator.cli.journals import FOLDER, place_of, prepare
+from orchestrator.cli.journals import FOLDER, place_of, prepare, reading, recorded
 from orchestrator.cli.logs import configure_logs
 from orchestrator.cli.opening import arguments, errors_of, open_flow
 from orchestrator.cli.options import RunOptions
 from orchestrator.cli.telling import Teller, drive_and_tell
+from orchestrator.core.status import Status
 from orchestrator.flows.problems import Severity
 from orchestrator.journal.files import Fsync
 from orchestrator.runtime.run import Run
@@ -53,9 +54,10 @@ def run(options: RunOptions) -> int:
     if place is not None:
         prepare(place)
     asks = can_ask() and not driving.quiet
+    earlier = _earlier(options)
 
     def begin(session: Session) -> Awaitable[Run]:
-        return session.start(flow, args=values, budget=budget, waits_for_answers=asks)
+        return session.start(flow, args=values, budget=budget, waits_for_answers=asks, reuse=earlier)
 
     job = Job(
         begin,
@@ -67,3 +69,20 @@ def run(options: RunOptions) -> int:
         folder=FOLDER if place is None else place.folder,
     )
     return drive_and_tell(job, Teller(driving, place, options.command, ended, str(flow.path)))
+
+
+def _earlier(options: RunOptions) -> str | None:
+    """The whole id of the run whose outcomes are taken; said before anything runs.
+
+    Raises:
+        UsageError: there is no such run, or no journal.
+    """
+    if options.reuse is None:
+        return None
+    with reading(options.driving.journal) as (reader, _):
+        run = recorded(reader, options.reuse)
+    completed = sum(node.status is Status.COMPLETED for node in run.state.nodes.values())
+    if not options.driving.quiet:
+        count = f"{completed:,} {'node' if completed == 1 else 'nodes'}"
+        note(f"run {run.run_id} ({run.standing}) has {count} to reuse where nothing has changed")
+    return run.run_id

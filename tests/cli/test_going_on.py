@@ -147,6 +147,29 @@ def test_a_gate_is_decided_by_a_person(tmp_path: Path):
     assert (data["verdict"], data["because"]) == ("APPROVE", "I read it")
 
 
+def test_reuse_runs_what_has_changed(tmp_path: Path):
+    """run --reuse: one changed parameter runs that node and what follows from it, and nothing else."""
+    nodes = (
+        "  a: {{role: counts, with: {{path: calls}}}}\n"
+        "  b: {{role: counts, with: {{path: calls, x: {x}}}}}\n"
+        "  c: {{role: counts, after: [a], with: {{path: calls}}}}\n"
+        "  d: {{role: counts, after: [b], with: {{path: calls, text: '${{b}}'}}}}"
+    )
+    flow(tmp_path, nodes.format(x=1))
+    assert call("run", "--reuse", "last", cwd=tmp_path).returncode == 2
+    assert call("run", cwd=tmp_path).returncode == 0
+    flow(tmp_path, nodes.format(x=2))
+    (tmp_path / "calls").unlink()
+    done = call("run", "--reuse", "last", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "has 4 nodes to reuse" in done.stderr
+    ran = {line.rpartition("/")[2] for line in (tmp_path / "calls").read_text(encoding="utf-8").split()}
+    assert "b" in ran
+    assert not ran & {"a", "c"}
+    assert call("doctor", "--replay", cwd=tmp_path).returncode == 0
+    assert call("run", "--journal", "none", "--reuse", "last", cwd=tmp_path).returncode == 2
+
+
 def test_a_fork_overrules_a_gate(tmp_path: Path):
     """fork: a new run shares what was before the gate, a person's verdict stands, the origin is as it was."""
     flow(
