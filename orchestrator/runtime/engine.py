@@ -53,6 +53,21 @@ __all__ = ["Engine"]
 _NO_VALUES: tuple[bytes, ...] = ()
 
 
+def _hooked(prepared: Prepared) -> bool:
+    """True if the plan asks for a look at what its nodes give."""
+    return bool(
+        prepared.predicates
+        or prepared.returns
+        or any(operation.writes or operation.returns for operation in prepared.plan.operations)
+        or any(
+            artifact.required
+            for body in prepared.bodies.values()
+            if body.role is not None
+            for artifact in body.role.artifacts
+        )
+    )
+
+
 class Engine:
     """Runs one prepared graph. All of its tasks live in the task group of :meth:`run`."""
 
@@ -78,13 +93,7 @@ class Engine:
         self.returns = prepared.returns
         self.predicates = prepared.predicates
         #: no hook of any kind looks at a node that settles: the common, short way
-        self.plain = (self.on_settle is None and not self.predicates and not self.returns) and not any(
-            operation.writes or operation.returns for operation in prepared.plan.operations
-        )
-        self.plain = self.plain and not any(
-            body.role is not None and any(artifact.required for artifact in body.role.artifacts)
-            for body in prepared.bodies.values()
-        )
+        self.plain = self.on_settle is None and not _hooked(prepared)
         self.bodies = Bodies(self, prepared)
         #: verbs of the session that no role is called like: what an injection may name
         self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()
@@ -260,12 +269,13 @@ class Engine:
 
     def needs_preparation(self, node: NodeState) -> bool:
         """True if the node takes a branch or there are notes to deliver."""
-        return self.state.waiting_steers > 0 or takes_branch(node) or bool(self._notes_of(node))
+        state = self.state
+        return state.waiting_steers > 0 or takes_branch(node) or bool(state.steers and self._notes_of(node))
 
     def _notes_of(self, node: NodeState) -> list[SteerState]:
         """What the present attempt was told: also what it has from one that was given back."""
-        told = (note for note in self.state.steers if note.delivered_to == node.op.name)
-        return [note for note in told if note.attempt == node.attempt]
+        name, attempt = node.op.name, node.attempt
+        return [n for n in self.state.steers if n.delivered_to == name and n.attempt == attempt]
 
     async def prepare(self, node: NodeState, turn: RoleTurn) -> bool:
         """Give the turn its branch and its notes; False if it was stopped meanwhile."""
