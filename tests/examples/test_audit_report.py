@@ -136,13 +136,14 @@ def test_foreign_text_stays_text(analysis, audit, place):
             place(
                 "we ird/[x](y)`|.py",
                 1,
-                text="<script>alert(1)</script> [click](javascript:x)\n# Title | cell",
+                text="<script>alert(1)</script> [click](javascript:x)\n# Title | cell \u202ecba",
             ),
         ),
     )
     assert "<script>" not in text
     assert "[click](" not in text.replace("\\[click](", "")
     assert "\n# Title" not in text
+    assert "\u202e" not in text
     assert "we%20ird/%5Bx%5D%28y%29%60%7C.py#L1" in text
     row = next(line for line in text.splitlines() if line.startswith("| [``"))
     assert row.replace("\\|", "").count("|") == 5

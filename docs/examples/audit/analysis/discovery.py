@@ -78,6 +78,8 @@ def _walk(root: Path, skipped: list[Skipped]) -> Iterator[tuple[os.DirEntry[str]
                     stack.append(path)
                 elif reason:
                     skipped.append(Skipped(_printable(path) + "/", reason))
+            elif entry.is_symlink() and Path(entry.path).is_dir():
+                skipped.append(Skipped(_printable(path) + "/", "a symbolic link"))
             elif _is_utf8(path) and _claims_python(entry):
                 yield entry, path
             elif not _is_utf8(path) and path.endswith(tuple(_SUFFIXES)):

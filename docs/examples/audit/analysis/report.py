@@ -18,7 +18,7 @@ WORST_PLACES = 20
 WORST_MODULES = 15
 MOST_NEW = 50
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,4 +210,4 @@ def _cell(markdown: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}", text)
+    return _CONTROL.sub(lambda m: ascii(m[0])[1:-1], text)
