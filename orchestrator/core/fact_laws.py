@@ -32,6 +32,7 @@ _AFTERWARDS = (
     f.EmissionRefused,
     f.SpawnRefused,
     f.NodeReopened,
+    f.NodeDropped,
     f.StepMemoised,
     f.BranchCreated,
 )
