@@ -6,6 +6,9 @@ Bad-inputs 1, 2; RESUME 64 to 67, 75, 76; STEER 117, 118. The kill is a real SIG
 from __future__ import annotations
 
 import random
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +18,6 @@ from tests.recovery import canon
 from tests.recovery.crashing import MOMENTS, Found, Point, decided_again, driven, found, goes_on
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from orchestrator.testing.loops import Backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -42,15 +43,19 @@ def whole_run(ram: Path, backend: Backend) -> tuple[Found, int]:
 
 def crash(ram: Path, backend: Backend, whole: Found, points: list[Point]) -> str:
     """Crash at each point in turn, then go on to the end. What the run was doing at the last crash."""
-    folder = ram / "-".join(f"{point.nth}{point.moment}" for point in points)
-    folder.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=ram))
     crashes = []
     for point in points:
         if not driven(folder, backend, point):
             break
         crashes.append(found(folder))
     driven(folder, backend)
-    goes_on(crashes, found(folder), whole)
+    try:
+        goes_on(crashes, found(folder), whole)
+    except BaseException as error:
+        error.add_note(f"{backend}, killed at {points}")
+        raise
+    shutil.rmtree(folder)
     return crashes[-1].stopped if crashes else "whole"
 
 
