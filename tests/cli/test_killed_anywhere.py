@@ -56,6 +56,8 @@ nodes:
   shut: {role: last, after: [bad]}
 """
 CONCURRENCY = 5
+#: kills, and the tests among which they are shared out
+POINTS, PARTS = 100, 4
 
 
 def prepare(folder: Path) -> None:
@@ -93,28 +95,35 @@ def outcome(folder: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.slow
-def test_killed_after_any_event(tmp_path: Path):
-    """Every sixth event of the canonical run, with a second kill while it resumes."""
-    prepare(tmp_path / "whole")
-    done = call("run", "--json", cwd=tmp_path / "whole")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
+    """How many events the run has that nobody kills, and what comes of it."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "whole"
+    prepare(folder)
+    done = call("run", "--json", cwd=folder)
     assert done.returncode == 3, done.stderr
-    events = len(done.stdout.splitlines()) - 1
-    expected = outcome(tmp_path / "whole")
-    for point in range(2, events, 6):
-        folder = tmp_path / f"point{point}"
+    return len(done.stdout.splitlines()) - 1, outcome(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_after_any_event(tmp_path: Path, whole: tuple[int, dict[str, Any]], part: int):
+    """A hundred points in all: after each event in turn, every second one killed again while it resumes."""
+    events, expected = whole
+    for number in range(part, POINTS, PARTS):
+        point, twice = number * (events - 1) // POINTS + 1, number % 2 == 1
+        folder = tmp_path / f"point{number}"
         prepare(folder)
         kill("run", folder, point)
-        if not stopped(folder):
+        if twice and not stopped(folder):
             kill("resume", folder, 2)
         if not stopped(folder):
             done = call("resume", "last", "--quiet", cwd=folder)
             assert done.returncode == 3, (point, done.stderr)
         assert outcome(folder) == expected, point
         calls = Counter((folder / "calls").read_text(encoding="utf-8").split())
-        assert set(calls) == {name for name, node in expected["nodes"].items() if node[0] == "completed"}, (
-            point
-        )
-        assert sum(calls.values()) - len(calls) <= 2 * CONCURRENCY, (point, calls)
+        ran = {name for name, node in expected["nodes"].items() if node[0] == "completed"}
+        assert set(calls) == ran, (point, calls)
+        assert sum(calls.values()) - len(calls) <= (1 + twice) * CONCURRENCY, (point, calls)
         done = call("doctor", "--replay", cwd=folder)
         assert done.returncode == 0, (point, done.stdout)
