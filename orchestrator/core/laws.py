@@ -87,7 +87,8 @@ def _counters(state: RunState) -> Breaches:
     """One truth: every counter is what a recount gives (law 1)."""
     nodes = state.nodes.values()
     statuses = Counter(node.status for node in nodes)
-    grown = [node for node in nodes if node.op.name not in _planned(state)]
+    planned = _planned(state)
+    grown = [node for node in nodes if node.op.name not in planned]
     successors = {node.superseded_by for node in nodes}
     recount: dict[str, int] = {
         "live": sum(statuses[status] for status in LIVE),
