@@ -14,11 +14,24 @@ __all__ = ["app", "check", "draw", "init", "run", "schema", "try_"]
 
 app = typer.Typer()
 
-_FlowPath = Annotated[
-    Path, typer.Argument(metavar="FLOW", help="A flow document (YAML), or a folder with a flow.yaml.")
-]
 _OneFlow = Annotated[
     Path, typer.Argument(metavar="[FLOW]", help="A flow document (YAML), or a folder with a flow.yaml.")
+]
+_Kept = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH|none",
+        help="Where the run is kept; by default CALLBOARD_JOURNAL, or .callboard/journal.db of this "
+        "project. `none` keeps it in memory: it cannot be resumed or looked at afterwards.",
+    ),
+]
+_Fsync = Annotated[
+    str,
+    typer.Option(
+        metavar="always|never",
+        envvar="CALLBOARD_FSYNC",
+        help="`always` survives a power cut, `never` the end of the process.",
+    ),
 ]
 _HERE: Final = Path("flow.yaml")
 
@@ -40,22 +53,8 @@ def run(
             min=1, envvar="CALLBOARD_CONCURRENCY", help="Nodes at once, in place of the document's."
         ),
     ] = None,
-    journal: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH|none",
-            help="Where the run is kept; by default CALLBOARD_JOURNAL, or .callboard/journal.db of this "
-            "project. `none` keeps it in memory: it cannot be resumed or looked at afterwards.",
-        ),
-    ] = None,
-    fsync: Annotated[
-        str,
-        typer.Option(
-            metavar="always|never",
-            envvar="CALLBOARD_FSYNC",
-            help="`always` survives a power cut, `never` the end of the process.",
-        ),
-    ] = "always",
+    journal: _Kept = None,
+    fsync: _Fsync = "always",
     reuse: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +94,7 @@ def run(
 
 @app.command("check")
 def check(
-    flow: _FlowPath,
+    flow: _OneFlow = _HERE,
     json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
     debug: Debug = False,
 ) -> options.Request:
@@ -106,7 +105,7 @@ def check(
 
     \b
     Examples:
-      callboard check flow.yaml
+      callboard check
       callboard check flow.yaml --json | jq '.problems'
     """  # noqa: D301
     return options.CheckOptions(flow, json)

@@ -68,13 +68,14 @@ def test_check_counts_attempts(cli, tmp_path: Path):
 
 
 def test_a_folder_means_its_flow(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """An existing path wins; a folder is its flow.yaml; `run` without a flow is that of this folder."""
+    """An existing path wins; a folder is its flow.yaml; `run` and `check` without a flow mean this folder's."""
     flow(tmp_path, "  a: {role: echo}")
     assert cli("check", tmp_path)[0] == 0
     monkeypatch.chdir(tmp_path)
     code, out, _ = cli("run", "--quiet")
     assert code == 0
     assert out.startswith("tried completed: 1 node")
+    assert cli("check")[:2] == cli("check", "flow.yaml")[:2]
     code, _, err = cli("check", "other.yaml")
     assert code == 2
     assert "there are: flow.yaml" in err
