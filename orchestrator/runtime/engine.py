@@ -27,6 +27,7 @@ from orchestrator.core.commands import (
     TakeSteers,
 )
 from orchestrator.core.control import EXPIRED
+from orchestrator.core.machine import GraphMachine
 from orchestrator.core.spec import Definition
 from orchestrator.core.state import NodeState, RunState, SteerState
 from orchestrator.core.status import TERMINAL, RunReason, Status
@@ -72,13 +73,18 @@ class Engine:
     """Runs one prepared graph. All of its tasks live in the task group of :meth:`run`."""
 
     def __init__(
-        self, run_id: str, prepared: Prepared, wiring: Wiring, definition: Definition | None = None
+        self,
+        run_id: str,
+        prepared: Prepared,
+        wiring: Wiring,
+        definition: Definition | None = None,
+        machine: GraphMachine | None = None,
     ) -> None:
-        """Nothing starts before :meth:`run`."""
+        """Nothing starts before :meth:`run`. ``machine``: of a run that goes on, folded from its records."""
         self.run_id = run_id
         self.prepared = prepared
         self._effects = Effects(self)
-        self.kernel = Kernel(wiring.journal, self._effects.release, self._halt, wiring.clock)
+        self.kernel = Kernel(wiring.journal, self._effects.release, self._halt, wiring.clock, machine)
         self.state: RunState = self.kernel.state
         self.workers = Workers(self)
         self.timers = Timers(self._fire)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from anyio import Event
 from msgspec import Raw
@@ -63,14 +63,16 @@ class Kernel:
         release: Callable[[Record], None],
         on_halt: Callable[[], None],
         clock: Callable[[], int] = time.monotonic_ns,
+        machine: GraphMachine | None = None,
     ) -> None:
         """Begin with an empty run.
 
         Args:
             journal: keeps the records. release: carries out a durable record's effects; runs no user code.
             on_halt: called once when the run halts. clock: monotonic nanoseconds.
+            machine: of a run that goes on, folded from its records; call :meth:`recovered` then.
         """
-        self._machine = GraphMachine()
+        self._machine = machine or GraphMachine()
         self.state: RunState = self._machine.state
         self._lock = threading.Lock()
         self.journal = journal
@@ -133,15 +135,13 @@ class Kernel:
         if self._outbox and not self._pumping and not self._in_flight:
             self._pump()
 
-    def recover(self, records: Iterable[Record]) -> None:
-        """Fold what is recorded; nothing of it is decided or carried out again. Before any command.
+    def recovered(self, last: Record) -> None:
+        """Go on behind a run's last record, up to which its machine was folded. Before any command.
 
-        The run's active time goes on from its last record.
+        Nothing of it is decided or carried out again; the run's active time goes on from there.
         """
-        for record in records:
-            self._machine.replay(record)
-            self._seq = self.acknowledged = record.seq
-            self._shift = record.at - self.clock()
+        self._seq = self.acknowledged = last.seq
+        self._shift = last.at - self.clock()
 
     @property
     def submitted(self) -> int:

@@ -34,12 +34,13 @@ def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunS
         CorruptJournalError: what is recorded breaks a law.
     """
     log = wiring.journal
-    machine = GraphMachine()
+    machine, last = GraphMachine(), None
     for start in range(0, len(log), _PAGE):
         for record in log.read(start, start + _PAGE):
             machine.replay(record)
+            last = record
     state = machine.state
-    if not state.run:
+    if last is None or not state.run:
         message = f"run {run_id} has no first record: it was killed before it began; start it again"
         raise OperationError(message)
     broken = check(state, folded=True)
@@ -49,9 +50,8 @@ def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunS
         )
         raise CorruptJournalError(message)
     refuse(state, recovery.reopen)
-    engine = Engine(run_id, find(state), wiring, state.definition)
-    for start in range(0, len(log), _PAGE):
-        engine.kernel.recover(log.read(start, start + _PAGE))
+    engine = Engine(run_id, find(state), wiring, state.definition, machine)
+    engine.kernel.recovered(last)
     if isinstance(log, RunLog):
         rows = log.pending_controls(max(state.controls, default=0))
         recovery = dataclasses.replace(recovery, rows=rows)

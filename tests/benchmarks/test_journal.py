@@ -1,0 +1,214 @@
+"""What a journal on disk costs, in memory-backed folders where there are any: ratios within one run.
+
+Time is taken on a file system in memory, because a disk throttles after a burst; what a disk would feel, the
+commits and syncs, is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import apsw
+import pytest
+
+from orchestrator import Budget, OperationGraphBuilder, Session, Turn, role
+from orchestrator.core.records import decode_record
+from orchestrator.flows.graph import Graph
+from orchestrator.journal.fetching import COLUMNS
+from orchestrator.journal.files import JournalFile
+from orchestrator.journal.runlog import RunLog
+from orchestrator.runtime.envelopes import Envelope
+from tests.benchmarks import shapes
+from tests.benchmarks.measure import best, row
+from tests.journal.power import Recorder
+from tests.journal.storms import LAYER, weather
+
+pytestmark = pytest.mark.benchmark
+
+#: A row of a settled no-op node, about as long as ours.
+_ROW = b"x" * 490
+
+
+@pytest.fixture
+def ram(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one."""
+    shared = Path("/dev/shm")
+    if not (shared.is_dir() and os.access(shared, os.W_OK)):
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="callboard-", dir=shared))
+    yield folder
+    shutil.rmtree(folder)
+
+
+async def _ran(graph: Graph, slots: int, journal: Any) -> float:
+    """Seconds from start to result of one run, with a tap that counts every fact."""
+    counted = 0
+
+    async def count(_envelope: Envelope) -> None:
+        nonlocal counted
+        counted += 1
+
+    async with Session(journal=journal) as session, session.tap(count):
+        began = time.perf_counter()
+        run = await session.start(graph, budget=Budget(concurrency=slots))
+        result = await run.wait()
+        took = time.perf_counter() - began
+    assert result.ok, (result.reason, result.detail)
+    assert counted == run.engine.state.facts, "the tap that counts every fact lost some"
+    return took
+
+
+def _shape(graph: Graph, slots: int, folder: Path | None, numbers: Iterator[int]) -> Callable[[], float]:
+    """One run, each time in a journal of its own, or in memory."""
+
+    def run() -> float:
+        return anyio.run(_ran, graph, slots, None if folder is None else folder / f"{next(numbers)}.db")
+
+    return run
+
+
+@pytest.mark.parametrize("slots", [64, 5])
+def test_fan_and_layers_on_disk(slots: int, ram: Path) -> None:
+    """At 64 slots a node of a fan costs at most 3 bare tasks of a chain, each commit synced."""
+    numbers = iter(range(1_000))
+    runs: dict[str, Callable[[], float]] = {"bare": lambda: anyio.run(shapes.bare_chain, 1_000)}
+    for name, make in (("fan", shapes.fan), ("layers", shapes.layers)):
+        graph = make(1_000)
+        runs[f"{name} in memory"] = _shape(graph, slots, None, numbers)
+        runs[f"{name} on disk"] = _shape(graph, slots, ram, numbers)
+    least = best(runs)
+    bare = least.pop("bare")
+    print(f"\n{slots} slots, 1,000 nodes; bare chain {bare / 1_000 * 1e6:.2f} us")
+    for name, seconds in least.items():
+        print(row(name, seconds, 1_000, bare))
+    for name in ("fan", "layers"):
+        ratio = least[f"{name} on disk"] / least[f"{name} in memory"]
+        print(f"{name}: {ratio:.2f}x memory")
+        assert slots < 64 or ratio <= 3.0
+    assert slots < 64 or least["fan on disk"] <= 3.0 * bare
+
+
+def _commits(folder: Path, count: int) -> float:
+    """Seconds that bare SQLite takes for a transaction of one row and a sync, so many times."""
+    folder.mkdir(exist_ok=True)
+    connection = apsw.Connection(str(folder / "bare.db"))
+    connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL")
+    connection.execute("DROP TABLE IF EXISTS rows")
+    connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, payload TEXT)")
+    began = time.perf_counter()
+    for _ in range(count):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO rows (payload) VALUES (CAST(? AS TEXT))", (_ROW,))
+        connection.execute("COMMIT")
+    took = time.perf_counter() - began
+    connection.close()
+    return took
+
+
+def test_a_chain_beside_a_bare_commit_for_each_node(ram: Path) -> None:
+    """A chain cannot be grouped: a node costs the commit, and at most twice as much again."""
+    graph = shapes.chain(200)
+    least = best(
+        {
+            "bare": lambda: _commits(ram / "bare", 200),
+            "chain": _shape(graph, 64, ram, iter(range(1_000))),
+        }
+    )
+    print(f"\nbare commit {least['bare'] / 200 * 1e6:.2f} us")
+    print(row("chain on disk", least["chain"], 200, least["bare"]))
+    assert least["chain"] <= 3.0 * least["bare"]
+
+
+def _counted(graph: Graph, slots: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Commits and syncs of one run."""
+    commits = 0
+    submit = RunLog.submit
+
+    def counting(self: RunLog, batch: Any, done: Any) -> None:
+        nonlocal commits
+        commits += 1
+        submit(self, batch, done)
+
+    monkeypatch.setattr(RunLog, "submit", counting)
+    with weather(storm := Recorder()), JournalFile.open(folder / "j.db", vfs=LAYER) as file:
+        before = sum(what == "sync" for what, *_ in storm.calls)
+        anyio.run(_ran, graph, slots, lambda: file.create_run("r"))
+        syncs = sum(what == "sync" for what, *_ in storm.calls) - before
+    return commits, syncs
+
+
+@pytest.mark.parametrize("shape", ["fan", "layers"])
+def test_commits_of_a_wide_graph(shape: str, ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 nodes at 64 slots: at most one commit for 32 nodes of a fan."""
+    graph = shapes.fan(1_000) if shape == "fan" else shapes.layers(1_000)
+    commits, syncs = _counted(graph, 64, ram, monkeypatch)
+    print(f"\n{shape}: {commits} commits, {syncs} syncs, {1_000 / commits:.0f} nodes a commit")
+    assert commits <= 1_000 / 32
+    assert syncs <= commits + 12
+
+
+def test_syncs_of_a_chain(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of 200: at most one and a half syncs for a node."""
+    commits, syncs = _counted(shapes.chain(200), 64, ram, monkeypatch)
+    print(f"\nchain: {commits} commits, {syncs} syncs")
+    assert syncs <= 1.5 * 200
+
+
+# --- resuming --------------------------------------------------------------------------------------
+
+
+@role()
+async def asks(turn: Turn) -> str:
+    """The last node: the run waits for it."""
+    return str(await turn.ask("Go on?", key="go"))
+
+
+async def _suspended(path: Path, nodes: int) -> str:
+    """A run of so many nodes that have settled, and one that asks."""
+    graph = OperationGraphBuilder("long")
+    graph.add_operation(shapes.noop, "root", [])
+    for number in range(nodes):
+        graph.add_operation(shapes.noop, f"n{number}", ["root"])
+    graph.add_operation(asks, "last", ["root", "n0"])
+    async with Session(journal=path, fsync="never") as session:
+        run = await session.start(graph, budget=Budget(concurrency=64))
+        result = await run.wait()
+    assert result.reason == "awaiting_answer", (result.reason, result.detail)
+    return run.id
+
+
+def test_resuming_beside_reading(ram: Path) -> None:
+    """100,000 facts: resuming costs at most 4 times a loop that fetches and decodes the same rows."""
+    path = ram / "j.db"
+    run_id = anyio.run(_suspended, path, 33_400)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    facts = connection.execute("SELECT max(last) FROM records").get
+    assert facts >= 100_000
+
+    def reading() -> float:
+        began = time.perf_counter()
+        for columns in connection.execute(f"SELECT {COLUMNS} FROM records ORDER BY seq"):
+            decode_record(columns[10])
+        return time.perf_counter() - began
+
+    async def resumed() -> float:
+        async with Session(journal=path) as session:
+            began = time.perf_counter()
+            run = await session.resume(run_id)
+            took = time.perf_counter() - began
+            result = await run.wait()
+        assert result.reason == "awaiting_answer"
+        return took
+
+    least = best({"reading": reading, "resuming": lambda: anyio.run(resumed)}, 3)
+    print(f"\n{facts:,} facts: reading {least['reading']:.2f} s")
+    print(row("resuming", least["resuming"], facts, least["reading"]))
+    assert least["resuming"] <= 4.0 * least["reading"]
