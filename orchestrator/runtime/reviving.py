@@ -9,7 +9,7 @@ from orchestrator.core.laws import check
 from orchestrator.core.machine import GraphMachine
 from orchestrator.core.resuming import EVERY_FAILED, can_reopen, reopened_by
 from orchestrator.core.state import RunState
-from orchestrator.core.status import Status
+from orchestrator.core.status import RunReason, Status
 from orchestrator.errors import CorruptJournalError, OperationError
 from orchestrator.journal.runlog import RunLog
 from orchestrator.runtime.engine import Engine
@@ -74,6 +74,9 @@ def refuse(state: RunState, reopen: tuple[str, ...]) -> None:
     if state.ended and not reopen:
         hint = f"; what failed runs again: callboard retry {state.run}" if state.ended == "failed" else ""
         message = f"run {state.run} has ended ({state.ended}); nothing of it is left to resume{hint}"
+        raise OperationError(message)
+    if reopen and RunReason.CANCELLED in {state.cancelling, state.ended}:
+        message = f"run {state.run} was cancelled, for good; go on from a part: callboard fork {state.run}"
         raise OperationError(message)
     for name in reopen:
         if name == EVERY_FAILED:
