@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from emissions import EMISSIONS
+from orchestrator.core.gates import GATE_VERDICT
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.errors import OperationError
@@ -19,7 +20,7 @@ from orchestrator.runtime.rebuilding import rebuild
 from orchestrator.runtime.views import emissions_of
 from roles import Catalogue, Emitted, Role
 
-__all__ = ["Outcome", "Scene", "scene_of"]
+__all__ = ["Outcome", "Scene", "scene_of", "unmarked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Scene:
     Attributes:
         role: what performs it, with its code as it is now. given: what it was given.
         emissions: what its ancestors had said. roles: node -> its role.
-        answers: question key -> answer. recorded: what came of it.
+        answers: question key -> answer. recorded: what came of it, as the role alone gives it.
+        marked: a gate with a verdict: ``gate_verdict`` of its value is set by the engine, not by the role.
     """
 
     run: str
@@ -55,6 +57,14 @@ class Scene:
     roles: Mapping[str, str]
     answers: Mapping[str, Any]
     recorded: Outcome
+    marked: bool = False
+
+
+def unmarked(value: Any) -> Any:
+    """A gate's value without what the engine sets by its verdicts."""
+    if not isinstance(value, dict):
+        return value
+    return {key: part for key, part in value.items() if key != GATE_VERDICT}
 
 
 def scene_of(state: RunState, name: str) -> Scene:
@@ -70,6 +80,10 @@ def scene_of(state: RunState, name: str) -> Scene:
         )
     body = _body(state, node)
     role = body.role if body.role is not None else Role(node.op.role or node.op.verb, fn=body.fn)
+    marked = node.op.gate is not None and bool(node.verdicts)
+    recorded = _recorded(node)
+    if marked:
+        recorded = replace(recorded, value=unmarked(recorded.value))
     emitted = [one for kind in EMISSIONS.values() for one in emissions_of(state, node, kind)]
     return Scene(
         state.run,
@@ -83,7 +97,8 @@ def scene_of(state: RunState, name: str) -> Scene:
             for key, question in (node.questions or {}).items()
             if question.answer is not None
         },
-        _recorded(node),
+        recorded,
+        marked,
     )
 
 

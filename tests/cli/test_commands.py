@@ -68,7 +68,7 @@ def test_check_counts_attempts(cli, tmp_path: Path):
 
 
 def test_a_folder_means_its_flow(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """An existing path wins; a folder is its flow.yaml; `run` and `check` without a flow mean this folder's."""
+    """An existing path wins; a folder is its flow.yaml; `run` and `check` without a flow: this folder's."""
     flow(tmp_path, "  a: {role: echo}")
     assert cli("check", tmp_path)[0] == 0
     monkeypatch.chdir(tmp_path)

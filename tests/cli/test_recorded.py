@@ -340,6 +340,25 @@ def test_a_node_becomes_a_test(cli, tmp_path: Path):
     assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode == 1
 
 
+def test_a_rejecting_gate_comes_out_as_recorded(cli, tmp_path: Path):
+    """try: what the engine adds to a gate's value by its verdict is no difference, nor in a test of it."""
+    flow(tmp_path, "  g: {role: judge, gate: true, with: {verdict: REJECT}}\n  z: {role: echo, after: [g]}")
+    assert cli("run", "--quiet")[0] == 3
+    assert json.loads(cli("story", "last", "g", "--json")[1])["value"]["gate_verdict"] == "reject"
+    code, out, _ = cli("try", "last", "g")
+    assert (code, "<- differs" in out) == (0, False), out
+    path = tmp_path / "test_g.py"
+    assert cli("try", "last", "g", "--as-test", path)[0] == 0
+    assert "from roles" not in path.read_text(encoding="utf-8")
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_g.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False, encoding="utf-8")
+    assert done.returncode == 0, done.stdout
+    cast = tmp_path / "cast.py"
+    cast.write_text(cast.read_text(encoding="utf-8").replace('"because"', '"why not"'), encoding="utf-8")
+    assert cli("try", "last", "g")[0] == 1
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode == 1
+
+
 def test_where_the_journal_is(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The nearest folder with .callboard, pyproject.toml or .git; CALLBOARD_JOURNAL; --journal; none."""
     (tmp_path / "pyproject.toml").touch()
