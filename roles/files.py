@@ -94,9 +94,10 @@ def _run(name: str, place: Path) -> ModuleType:
 
 def _line_of(error: BaseException, place: Path) -> int:
     """Return the line in this file that led to the error."""
-    if isinstance(error, SyntaxError) and error.filename == str(place):
+    names = (str(place), str(place.absolute()))  # the import system makes a relative path absolute
+    if isinstance(error, SyntaxError) and error.filename in names:
         return error.lineno or 1
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(place)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return (frames[-1].lineno if frames else None) or 1
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from emissions import Emission, EscalationRequest, SpawnRequest, TaskAssignment
 from orchestrator.cli.edge import say, say_json
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.opening import open_flow
@@ -73,13 +74,27 @@ def _budget(flow: Flow) -> dict[str, Any]:
         "stated": flow.document.budget.model_dump(exclude_none=True),
     }
     if budget is not None:
-        added = budget.spawns + budget.escalations
+        grows = _may_emit(flow, SpawnRequest, TaskAssignment)
+        # what is added may be of any role: it can be handed up whatever the planned roles declare
+        rises = grows or _may_emit(flow, EscalationRequest)
+        added = budget.spawns * grows + budget.escalations * rises
         most = max((_attempts(flow, role, None) for role in budget.assignees or ()), default=1)
         found |= {name: getattr(budget, name) for name in ("spawns", "depth", "escalations", "concurrency")}
         found |= {name: getattr(budget, name) for name in _LIMITS}
         found["worst_case_nodes"] = found["planned_nodes"] + added
         found["worst_case_attempts"] = found["planned_attempts"] + added * most
     return {"budget": found}
+
+
+def _may_emit(flow: Flow, *kinds: type[Emission]) -> bool:
+    """True if a planned node may emit one of the types; nobody knows what stands behind a bare operation."""
+    names = {kind.__name__ for kind in kinds}
+    for node in flow.document.nodes.values():
+        declared = flow.roles.get(node.role).emits if node.role is not None else kinds
+        narrowed = names if node.emits is None else names & set(node.emits)
+        if narrowed & {kind.__name__ for kind in declared}:
+            return True
+    return False
 
 
 def _bound(flow: Flow) -> Budget | None:

@@ -74,7 +74,8 @@ def hidden_modules(source: Source, folder: Path) -> list[Problem]:
     found = []
     for name in _OURS:
         file, package = folder / f"{name}.py", folder / name
-        hides = file.is_file() or (package.is_dir() and any(package.glob("*.py")))
+        # a folder without __init__.py yields to a package, wherever it stands on the path
+        hides = file.is_file() or (package / "__init__.py").is_file()
         if (
             hides
             and package.resolve() not in homes

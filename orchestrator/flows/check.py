@@ -103,6 +103,9 @@ class _Checker:
                 yield self.tell(
                     place, f"{name} comes after {other!r}, which does not exist{suggestion(other, order)}"
                 )
+            elif order[other] > order[name] and self.outline.is_above(name, other):
+                message = f"{name} and {other} wait for each other; remove {other} here, or {name} there"
+                yield self.tell(place, message)
             elif order[other] > order[name]:
                 message = f"{name} comes after {other}, which stands below it; move {other} above {name}"
                 yield self.tell(place, message)

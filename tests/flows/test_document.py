@@ -280,6 +280,14 @@ def test_warnings(told):
     )
 
 
+def test_two_nodes_that_wait_for_each_other(told):
+    """Moving one above the other would not help, and is not what is advised."""
+    text = "nodes: {x: {role: maker, after: [y]}, y: {role: maker, after: [x]}}\n"
+    assert [one.split(": ", 1)[1] for one in told(HEAD + text)] == [
+        "x and y wait for each other; remove y here, or x there"
+    ]
+
+
 def test_spawns_must_be_stated(told):
     """flows.md, Budgets: a document whose cast may spawn states it; 0 is allowed and warned about."""
     text = "version: 1\nname: d\ncast: [cast.py]\n{}nodes: {{x: {{role: scanner{}}}}}\n"
@@ -294,11 +302,13 @@ def test_spawns_must_be_stated(told):
 
 @pytest.mark.parametrize("name", ["roles", "emissions", "orchestrator"])
 def test_modules_that_hide_ours_are_errors(told, tmp_path, name):
-    """flows.md, Checks: a file or a package; a folder without Python hides nothing."""
+    """flows.md, Checks: a file or a package; a folder that is no package hides nothing."""
     (tmp_path / name).mkdir()
     (tmp_path / name / "notes.md").write_text("x")
+    (tmp_path / name / "cast.py").write_text(CAST)
     text = f"{HEAD}nodes: {{x: {{role: maker}}}}\n"
     assert told(text) == []
+    assert told(text.replace("cast.py", f"{name}/cast.py")) == []
     (tmp_path / name / "__init__.py").write_text("")
     assert any(f"hides the package '{name}'" in one for one in told(text))
 

@@ -82,9 +82,13 @@ def test_the_folder_is_no_import_path(write):
         ("import dataclasses\n\ndataclasses.replace(1)\n", 3, "TypeError"),
     ],
 )
-def test_a_python_file_that_fails_is_one_error_with_its_line(write, text, line, says):
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_python_file_that_fails_is_one_error_with_its_line(write, monkeypatch, text, line, says, relative):
     """bad-inputs 12: a cast that ends the interpreter ends nothing."""
     path = write("cast.py", text)
+    if relative:
+        monkeypatch.chdir(path.parent)
+        path = path.relative_to(path.parent)
     with pytest.raises(RoleError) as caught:
         load_roles(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")

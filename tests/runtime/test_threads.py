@@ -182,10 +182,14 @@ def test_the_loop_ends_first(
 
     async def main() -> None:
         token = loop_token()
-        with anyio.move_on_after(0.01):
-            async with anyio.create_task_group() as group:
-                for error in (None, *BASE_ERRORS):
-                    group.start_soon(run_in_thread, lambda error=error: fn(token, error), copy_context())
+        errors = (None, *BASE_ERRORS)
+        async with anyio.create_task_group() as group:
+            for error in errors:
+                group.start_soon(run_in_thread, lambda error=error: fn(token, error), copy_context())
+            with anyio.fail_after(10):
+                while len(threads) < len(errors):
+                    await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
 
     anyio.run(main, backend=backend_name)
     release.set()

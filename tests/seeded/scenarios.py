@@ -335,10 +335,12 @@ async def context(rig: Rig, session: Session) -> Any:
     async def writes(turn):
         await rig.pause()
         number = int(turn.node[1:])
-        turn.write("log", turn.node)
         turn.write("sum", number)
         turn.write("best", number)
-        return {"context": {"log": turn.node}} if number % 2 else None
+        if number % 2:
+            return {"context": {"log": turn.node}}
+        turn.write("log", turn.node)
+        return None
 
     @rig.role()
     async def reads(turn):
