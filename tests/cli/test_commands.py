@@ -67,6 +67,12 @@ def test_check_counts_attempts(cli, tmp_path: Path):
     assert "planned: 2 nodes, at most 4 attempts" in out
 
 
+def test_check_adds_nothing_where_nobody_grows(cli, tmp_path: Path):
+    """Spawns that no planned role may ask for are no part of the worst case."""
+    _, out, _ = cli("check", flow(tmp_path, "  a: {role: echo}", "budget: {spawns: 50}"))
+    assert "worst case: 1 node, 1 attempt" in out
+
+
 def test_a_folder_means_its_flow(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An existing path wins; a folder is its flow.yaml; `run` and `check` without a flow: this folder's."""
     flow(tmp_path, "  a: {role: echo}")
