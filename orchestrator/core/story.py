@@ -37,7 +37,7 @@ def story(records: Iterable[Record], node: str) -> list[str]:
 
 def _lines(record: Record, node: str) -> Iterator[str]:
     for number, fact in enumerate(record.facts, record.first):
-        text = _about(fact, node)
+        text = _about(fact, node, record.values)
         if text is not None:
             yield f"#{number} +{record.at // _MILLISECOND}ms {text} <- {_cause(record)}"
 
@@ -49,22 +49,31 @@ def _cause(record: Record) -> str:
     return text + (f" (#{record.cause})" if record.cause else "")
 
 
-def _about(fact: f.Fact, node: str) -> str | None:
+def _about(fact: f.Fact, node: str, values: Sequence[msgspec.Raw]) -> str | None:
     """What the fact says of the node, or None if it says nothing."""
     told = _TELLERS.get(type(fact))
     if told is not None:
         return told(fact, node)
-    return _plain(fact) if getattr(fact, "node", None) == node else None
+    return _plain(fact, values) if getattr(fact, "node", None) == node else None
 
 
-def _plain(fact: f.Fact) -> str:
-    """The fact's kind and the fields that are set."""
+def _plain(fact: f.Fact, values: Sequence[msgspec.Raw] = ()) -> str:
+    """The fact's kind and the fields that are set; what is a position in ``values`` as that value."""
     parts = [type(fact).__name__]
     for field in msgspec.structs.fields(fact):
         value = getattr(fact, field.name)
-        if field.name not in _APART and value != field.default:
+        if field.name in _APART or value == field.default:
+            continue
+        if field.name not in fact.positions:
             parts.append(f"{field.name}={_short(value)}")
+        elif value < len(values):
+            parts.append(f"{field.name}={_short(_begun(values[value]))}")
     return " ".join(parts)
+
+
+def _begun(value: msgspec.Raw) -> str:
+    """The beginning of a value's JSON, longer than what is shown of it."""
+    return bytes(value)[: 4 * (_SHOWN + 1)].decode(errors="ignore")
 
 
 def _short(value: object) -> str:

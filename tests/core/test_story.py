@@ -17,6 +17,8 @@ def test_a_story_in_full():
     run.verdict("a", "REJECT")
     spawn = "EmissionAccepted attempt=2 emission=SpawnRequest number=1"
     verdict = "EmissionAccepted attempt=2 emission=Verdict number=2"
+    asked = '{"instruction":"look","independent":true,"before":["b"]}'
+    said = '{"verdict":"REJECT","rationale":"because"}'
     assert story(run.records, "a") == [
         "#2 +0ms GraphPlanned: holds back b <- Start",
         "#3 +0ms NodeReady <- Start",
@@ -25,9 +27,9 @@ def test_a_story_in_full():
         "#6 +0ms NodeReady <- Finish of 'a' (#4)",
         "#7 +0ms NodeStarted attempt=2 <- Finish of 'a' (#4)",
         "#8 +0ms NodeAdded: its child a.worker-1 <- Emit of 'a' (#7)",
-        f"#10 +0ms {spawn} payload=0 child=a.worker-1 role=worker <- Emit of 'a' (#7)",
-        f"#13 +0ms {verdict} payload=1 role=worker <- Finish of 'a' (#7)",
-        "#14 +0ms NodeCompleted attempt=2 value=0 <- Finish of 'a' (#7)",
+        f"#10 +0ms {spawn} payload={asked} child=a.worker-1 role=worker <- Emit of 'a' (#7)",
+        f"#13 +0ms {verdict} payload={said} role=worker <- Finish of 'a' (#7)",
+        "#14 +0ms NodeCompleted attempt=2 value=1 <- Finish of 'a' (#7)",
         "#15 +0ms GateRejected verdict=REJECT rationale=because <- Finish of 'a' (#7)",
     ]
     assert story(run.records, "b") == [
