@@ -226,7 +226,9 @@ class Session(Runs):
         self._open()
         bound = bound_of(what, options.args or {}, self.roles)
         earlier = self._earlier(options.reuse)
-        limit = options.budget or bound.budget
+        limit = bound.budget if options.budget is None else options.budget
+        if not isinstance(limit, Budget):
+            raise OperationError(f"budget is {limit!r}; give a Budget, such as Budget(spawns=10)")
         if not options.parallel:
             limit = msgspec.structs.replace(limit, concurrency=1)
         branches = {**self.branches, **_live_branches(bound.graph.branches)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any
 
 import anyio
@@ -25,8 +26,12 @@ def run_sync(
         what, options: as for ``Session.flow``. roles: as for ``Session``. backend: ``asyncio`` or ``trio``.
 
     Raises:
+        TypeError: an option that belongs to a session.
         As ``Session.flow`` does.
     """
+    for name in options.keys() & signature(Session).parameters.keys():
+        message = f"run_sync knows no {name}=; give it to a session: async with Session({name}=...)"
+        raise TypeError(message)
 
     async def main() -> RunResult:
         async with Session(roles) as session:

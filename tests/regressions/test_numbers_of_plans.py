@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import Budget, OperationError, OperationGraphBuilder, Retry, Session, role
+from orchestrator import Budget, OperationError, OperationGraphBuilder, Retry, Session, role, run_sync
 from tests.scenarios.conftest import ran
 
 pytestmark = pytest.mark.anyio
@@ -78,3 +78,21 @@ async def test_a_factor_that_overflows_is_the_longest_delay() -> None:
     graph.add_operation(fails, retry=Retry(attempts=5, backoff=0.001, factor=1e300, max_delay=0.001))
     run = await ran(graph)
     assert run["fails"].attempts == 5
+
+
+async def test_a_budget_that_is_none() -> None:
+    """Fault: a number where a Budget belongs was an AttributeError of the engine's insides."""
+    graph = OperationGraphBuilder()
+    graph.add_operation(ok)
+    async with Session() as session:
+        for given in (3, 0, {"spawns": 3}):
+            with pytest.raises(OperationError, match="give a Budget"):
+                await session.flow(graph, budget=given)  # type: ignore[arg-type]
+
+
+def test_an_option_of_the_session() -> None:
+    """Fault: the message named Session.flow, which the caller had not called."""
+    graph = OperationGraphBuilder()
+    graph.add_operation(ok)
+    with pytest.raises(TypeError, match=r"async with Session\(journal=\.\.\.\)"):
+        run_sync(graph, journal="x.db")
