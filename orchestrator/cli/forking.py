@@ -53,7 +53,8 @@ def fork(options: ForkOptions) -> int:
         raise UsageError(f"run {origin} has no history before that; start it again instead")
     state = folded(shared)
     said = change_of(change.values, change.answers)
-    line = f"fork of {origin} after #{state.facts}{f', {said}' if said else ''}: {outlook(state)}"
+    after = f"fork of {origin} after #{state.facts}{f', {said}' if said else ''}"
+    line = f"{after}: {outlook(state, given=(*change.values, *change.answers))}"
     if not agreed(line, options.driving, yes=options.yes):
         return INTERRUPTED
 

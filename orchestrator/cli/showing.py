@@ -15,7 +15,8 @@ from orchestrator.cli.journals import find, reading, recorded
 from orchestrator.cli.opening import UsageError
 from orchestrator.cli.options import ShowOptions, StoryOptions
 from orchestrator.cli.page import page
-from orchestrator.cli.summary import Told, details, headline, result_json
+from orchestrator.cli.summary import Told, decision, details, headline, result_json
+from orchestrator.cli.views import forked_from
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL
 from orchestrator.core.story import story as tell
@@ -66,7 +67,7 @@ def _shown(run: RecordedRun, result: RunResult, told: Told) -> Iterator[str]:
     if told.live:
         yield f"  run       {run.run_id}"
     if run.state.origin:
-        yield f"  forked    from {run.state.origin}"
+        yield f"  forked    from {clean(forked_from(run.state))}"
     yield from details(result, told)
     yield f"  last      {_ago(run.wall)}"
     yield ""
@@ -95,7 +96,7 @@ def _words(node: NodeResult) -> Iterator[str]:
     if node.superseded_by is not None:
         yield f"escalated to {clean(node.superseded_by)}"
     if node.judgement is not None:
-        yield node.judgement
+        yield f"{node.judgement}{clean(decision(node))}"
     if node.error is not None:
         yield clean(str(node.error))[:_SHOWN]
     elif node.reason:

@@ -16,7 +16,7 @@ from orchestrator.core.status import RunReason, Status
 from orchestrator.runtime.projections import display_state
 from orchestrator.runtime.results import NodeResult, RunResult
 
-__all__ = ["Told", "details", "headline", "next_step", "result_json", "summary"]
+__all__ = ["Told", "decision", "details", "headline", "next_step", "result_json", "summary"]
 
 #: Lines of one kind before the rest is only counted.
 _SHOWN: Final = 8
@@ -160,7 +160,15 @@ def _because(node: NodeResult) -> str:
     return f": {node.reason}" if node.reason else ""
 
 
+def decision(node: NodeResult) -> str:
+    """Who judged a gate and why, if a person did: that counts, and not what the gate itself had said."""
+    why = f": {node.because}" if node.because else ""
+    return f" by {node.decided_by}{why}" if node.decided_by else why
+
+
 def _rationale(node: NodeResult) -> str:
+    if node.decided_by:
+        return decision(node)
     value = node.value
     said = value.get("rationale") if isinstance(value, dict) else None
     return f": {said}" if said else _because(node)

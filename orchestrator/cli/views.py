@@ -13,7 +13,17 @@ from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.projections import node_result
 from orchestrator.runtime.run import Run
 
-__all__ = ["LINES", "JsonView", "PlainView", "QuietView", "Stage", "View", "line_of", "plain_line"]
+__all__ = [
+    "LINES",
+    "JsonView",
+    "PlainView",
+    "QuietView",
+    "Stage",
+    "View",
+    "forked_from",
+    "line_of",
+    "plain_line",
+]
 
 _WIDTH: Final = 10
 _TEXT_LIMIT: Final = 300
@@ -168,6 +178,19 @@ def _run_line(word: str, field: str | None = None) -> Callable[[Envelope, Stage]
     )
 
 
+def _resumed(envelope: Envelope, stage: Stage) -> str:
+    """A fork has nothing that was interrupted: it says where it comes from."""
+    state = stage.state
+    if state.origin and envelope.seq == state.forked_at + 1:
+        return plain_line("forked", stage.run_id, _cut(f"from {forked_from(state)}"))
+    return plain_line("resumed", stage.run_id, _cut(envelope.data.get("previous") or ""))
+
+
+def forked_from(state: RunState) -> str:
+    """The run that a fork comes from, where they part, and what it changes."""
+    return f"{state.origin} after #{state.forked_at}{f', {state.change}' if state.change else ''}"
+
+
 def _draining(envelope: Envelope, stage: Stage) -> str:
     reason = envelope.data.get("reason", "")
     return plain_line("draining" if reason == "drained" else "stopping", stage.run_id, _cut(reason))
@@ -229,7 +252,7 @@ def _control(envelope: Envelope, stage: Stage) -> str | None:
 #: Kinds that have a line, and how it is made.
 LINES: Final[Mapping[str, Callable[[Envelope, Stage], str | None]]] = {
     "RunStarted": _run_line("run", "name"),
-    "RunResumed": _run_line("resumed", "previous"),
+    "RunResumed": _resumed,
     "BudgetRaised": _raised,
     "RunPaused": _run_line("paused"),
     "RunUnpaused": _run_line("unpaused"),

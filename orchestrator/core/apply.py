@@ -38,6 +38,7 @@ def apply(state: RunState, fact: f.Fact, frame: Frame) -> None:
 def _run_started(state: RunState, fact: f.RunStarted, _frame: Frame) -> None:
     state.run, state.name = fact.run, fact.name
     state.definition, state.origin = fact.definition, fact.origin
+    state.forked_at, state.change = fact.at, fact.change
 
 
 def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None:
@@ -224,21 +225,22 @@ def _cancelled(state: RunState, fact: f.NodeCancelled, frame: Frame) -> None:
 
 
 def _gate_approved(state: RunState, fact: f.GateApproved, _frame: Frame) -> None:
-    _judge(state, state.nodes[fact.node], "approved", fact.verdict)
+    _judge(state, state.nodes[fact.node], "approved", fact)
 
 
 def _gate_rejected(state: RunState, fact: f.GateRejected, _frame: Frame) -> None:
     node = state.nodes[fact.node]
     node.rationale = fact.rationale
     state.rejected.append(fact.node)
-    _judge(state, node, "rejected", fact.verdict)
+    _judge(state, node, "rejected", fact)
 
 
-def _judge(state: RunState, node: NodeState, judgement: str, verdict: str | None) -> None:
+def _judge(state: RunState, node: NodeState, judgement: str, fact: f.GateApproved | f.GateRejected) -> None:
     if node.judgement == "undecided":
         state.undecided -= 1
     node.judgement = judgement
-    node.verdicts = [verdict] if verdict else node.verdicts
+    node.decided_by, node.because = fact.by or "", fact.because
+    node.verdicts = [fact.verdict] if fact.verdict else node.verdicts
     let_go(state, node)
 
 

@@ -66,7 +66,7 @@ def _forget_outcome(state: RunState, node: NodeState) -> None:
         state.undecided -= 1
     node.handled = False
     node.judgement = node.error = node.value = node.verdicts = node.blocked_by = None
-    node.reason = node.rationale = node.gave_up = ""
+    node.reason = node.rationale = node.gave_up = node.decided_by = node.because = ""
     node.vetoed_by = ()
 
 

@@ -174,6 +174,10 @@ class NodeState(msgspec.Struct, gc=False):
     escalation: Escalation | None = None
     #: gate: None open, else approved / rejected / undecided
     judgement: str | None = None
+    #: of a gate that a person judged: who
+    decided_by: str = ""
+    #: why it was judged so, in other words than the rationale of its own verdict
+    because: str = ""
     superseded_by: str | None = None
     #: escalations above it in its lineage
     rungs: int = 0
@@ -271,6 +275,9 @@ class RunState(msgspec.Struct):
     definition: Definition = Definition()
     #: the run that it was forked from, if it was
     origin: str = ""
+    #: number of the last fact that it shares with its origin, and what it changes
+    forked_at: int = 0
+    change: str = ""
     #: requests of other processes that were carried out
     controls: list[int] = []
     #: number of the last fact

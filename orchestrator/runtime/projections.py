@@ -69,6 +69,8 @@ def node_result(node: NodeState) -> NodeResult:
         node.judgement,
         node.restored,
         node.value,
+        node.decided_by,
+        node.because,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -108,11 +108,12 @@ def _set_timers(engine: Engine) -> None:
         engine.set_timer(max(0.0, state.budget.wall_clock - state.at / _SECOND), "wall_clock", None, 0)
 
 
-def outlook(state: RunState, reopen: Iterable[str] = ()) -> str:
+def outlook(state: RunState, reopen: Iterable[str] = (), given: Collection[str] = ()) -> str:
     """One line before a run goes on: ``reuses 9, will run 3``.
 
     Args:
         reopen: nodes that run again, as ``Recovery.reopen``; what failed ones have grown goes.
+        given: nodes that a fork gives their outcome; they do not run.
     """
     reopened = {node.op.name for node in reopened_by(state, reopen)}
     repeated = {name for name in reopened if state.nodes[name].status is Status.FAILED}
@@ -122,4 +123,6 @@ def outlook(state: RunState, reopen: Iterable[str] = ()) -> str:
             grown.add(name)
     kept = [node for name, node in state.nodes.items() if name not in grown]
     settled = sum(node.status in TERMINAL for node in kept if node.op.name not in reopened)
-    return f"reuses {settled:,}, will run {len(kept) - settled:,}"
+    told = sum(node.op.name in given and node.status not in TERMINAL for node in kept)
+    word = f"given {told:,}, " if told else ""
+    return f"reuses {settled:,}, {word}will run {len(kept) - settled - told:,}"

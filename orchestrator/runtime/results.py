@@ -66,6 +66,7 @@ class NodeResult:
         vetoed_by: the gates that rejected above it. reason: why it was skipped, vetoed or cancelled.
         judgement: of a gate: approved, rejected or undecided. restored: it did not run in this run.
         raw: its value as JSON, or None.
+        decided_by: who judged the gate, if a person did. because: why, in that person's words.
     """
 
     name: str
@@ -84,6 +85,8 @@ class NodeResult:
     judgement: str | None = None
     restored: bool = False
     raw: bytes | None = field(default=None, repr=False)
+    decided_by: str = ""
+    because: str = ""
 
     @property
     def value(self) -> Any:
