@@ -83,6 +83,9 @@ class _Checker:
         catalogue = self.outline.cast.catalogue
         if node.role is not None and node.role not in catalogue and self.outline.cast.complete:
             message = f"there is no role {node.role!r}{suggestion(node.role, catalogue.names)}"
+            if not self.outline.cast.own:
+                named = "the cast: holds no role" if self.document.cast else "the document names no cast:"
+                message += f" ({named})"
             yield self.tell((*place, "role"), message)
         role = self.outline.role(name)
         if role is not None and role.fn is None:

@@ -90,6 +90,9 @@ def read_source(path: str | Path) -> Source:
         FlowError: the file cannot be read, or is not one YAML document of the kind described above.
     """
     file = str(path)
+    if Path(path).suffix == ".py":
+        what = "is Python; a flow document is YAML, and names this file in its cast:"
+        raise FlowError(what, file=str(path))
     try:
         with Path(path).open("rb") as stream:
             raw = stream.read(SIZE_LIMIT * 4 + 1)

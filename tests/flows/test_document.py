@@ -280,6 +280,22 @@ def test_warnings(told):
     )
 
 
+def test_a_role_is_missing_because_no_cast_holds_one(told, tmp_path):
+    """It is said where roles could have come from."""
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    text = "version: 1\nname: d\n{}nodes: {{x: {{role: maker}}}}\n"
+    assert "(the document names no cast:)" in told(text.format(""))[0]
+    assert "(the cast: holds no role)" in told(text.format("cast: [empty.py]\n"))[0]
+    assert told(text.format("cast: [cast.py]\n")) == []
+
+
+def test_python_is_no_flow_document(tmp_path):
+    """A cast given where its document belongs."""
+    (tmp_path / "cast.py").write_text(CAST)
+    with pytest.raises(FlowError, match="is Python; a flow document is YAML"):
+        load_flow(tmp_path / "cast.py")
+
+
 def test_two_nodes_that_wait_for_each_other(told):
     """Moving one above the other would not help, and is not what is advised."""
     text = "nodes: {x: {role: maker, after: [y]}, y: {role: maker, after: [x]}}\n"
