@@ -113,6 +113,28 @@ def forked(work: Callable[[], object]) -> bool:
     return False
 
 
+def in_two(work: Callable[[Any], object], items: Sequence[Any]) -> None:
+    """Do the work for each item, half of them in each of two processes."""
+    children = []
+    for part in range(2):
+        child = os.fork()
+        if child == 0:
+            code = 3
+            gc.freeze()
+            try:
+                for item in items[part::2]:
+                    work(item)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        children.append(child)
+    ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert ends == [0, 0], "see the traceback of the child"
+
+
 def driven(
     folder: Path,
     backend: Backend,

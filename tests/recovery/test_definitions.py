@@ -127,30 +127,27 @@ def test_everything_is_found_again(asked: Path):
     ]
 
 
-def test_code_that_has_changed(asked: Path):
-    """Refused by name, with the word that allows it; allowed, the new code runs."""
-    (asked / "flow.py").write_text(FLOW.replace("return dict(turn.inputs)  # VERSION 1", 'return "new"'))
-    done = python("-c", RESUME, "j.db", cwd=asked)
-    assert done.returncode
-    assert "second" in done.stderr
-    assert "has changed since the run began; resume with --new-definition" in done.stderr
+def test_code_that_has_changed_or_is_gone(asked: Path):
+    """Refused by name, with the word that allows a change; nothing was begun, so allowed it goes on."""
+    flow = asked / "flow.py"
+    changed = FLOW.replace("return dict(turn.inputs)  # VERSION 1", 'return "new"')
+    allowed = "second in FILE has changed since the run began; resume with --new-definition"
+    for code, words, more in (
+        (changed, allowed.replace("FILE", str(flow.resolve())), ()),
+        (FLOW.replace("second", "other"), "has no second any more", ("new",)),
+        (None, "does not exist any more", ("new",)),
+    ):
+        flow.unlink()
+        if code is not None:
+            flow.write_text(code)
+        done = python("-c", RESUME, "j.db", *more, cwd=asked)
+        assert done.returncode
+        assert words in done.stderr
+        flow.touch()
+    flow.write_text(changed)
     done = python("-c", RESUME, "j.db", "new", cwd=asked)
     assert done.returncode == 0, done.stderr
     assert "'b': 'new'" in done.stdout
-
-
-@pytest.mark.parametrize("gone", ["file", "name"])
-def test_code_that_is_gone(asked: Path, gone: str):
-    """Refused by name; restored, the run goes on: nothing was begun."""
-    if gone == "file":
-        (asked / "flow.py").unlink()
-    else:
-        (asked / "flow.py").write_text(FLOW.replace("second", "other"))
-    done = python("-c", RESUME, "j.db", "new", cwd=asked)
-    assert done.returncode
-    assert ("does not exist any more" if gone == "file" else "has no second any more") in done.stderr
-    (asked / "flow.py").write_text(FLOW)
-    assert python("-c", RESUME, "j.db", cwd=asked).returncode == 0
 
 
 # --- what cannot be found again is refused before anything runs --------------------------------------
