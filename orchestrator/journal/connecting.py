@@ -112,6 +112,8 @@ def _prepare(path: Path) -> None:
             ignore.write_text(_IGNORE, encoding="utf-8")
     if not folder.is_dir():
         raise JournalError(f"{folder} is no folder: a journal makes none but .callboard; create it")
+    if path.is_dir():
+        raise JournalError(f"{path} is a folder; name a file in it, such as {path / 'journal.db'}")
 
 
 def _warn_of_network(path: Path) -> None:

@@ -43,6 +43,12 @@ def test_no_other_folder_is_made(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_is_no_journal(tmp_path: Path):
+    """The advice names a file, not SQLite's word for the fault."""
+    with pytest.raises(JournalError, match="is a folder; name a file in it"):
+        JournalFile.open(tmp_path)
+
+
 def test_the_stamp(tmp_path: Path):
     """journal.md: any program sees whose file it is and which layout."""
     with JournalFile.open(tmp_path / "j.db"):
