@@ -90,6 +90,8 @@ class Workers:
                     if engine.kernel.waiting:
                         # whoever else settles something in this turn is in the same transaction
                         await checkpoint()
+                        # what this lets start this worker looks at itself, right after: nobody else is called
+                        self._summoned = True
                         engine.kernel.pump()
                     elif not starts:
                         await self._idled()
