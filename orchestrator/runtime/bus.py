@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from blinker import Signal
+from blinker import ANY, Signal
 
 from orchestrator.core.records import Record
 from orchestrator.runtime.envelopes import Envelope, Source
@@ -39,28 +39,30 @@ class _OrderedSignal(Signal):
 class Bus:
     """A session's notice lane."""
 
-    __slots__ = ("_signal",)
+    __slots__ = ("_receivers", "_signal")
 
     def __init__(self) -> None:
         """Begin with nobody listening."""
         self._signal = _OrderedSignal()
+        #: the signal's receivers; they change seldom and are called for every record
+        self._receivers: tuple[Callable[..., None], ...] = ()
 
     @property
     def silent(self) -> bool:
         """True if nobody listens."""
-        return not self._signal.receivers
+        return not self._receivers
 
     def connect(self, receiver: Callable[..., None]) -> None:
         """Call ``receiver(run, item=...)`` for every item; it must only enqueue."""
         self._signal.connect(receiver, weak=False)
+        self._receivers = tuple(self._signal.receivers_for(ANY))
 
     def disconnect(self, receiver: Callable[..., None]) -> None:
         """Stop calling it."""
         self._signal.disconnect(receiver)
+        self._receivers = tuple(self._signal.receivers_for(ANY))
 
     def publish(self, run: Source, item: Record | Envelope) -> None:
         """Send one durable record, or one progress envelope."""
-        if self._signal.receivers:
-            # what Signal.send does, without asking each time whether a receiver is a coroutine function
-            for receiver in self._signal.receivers_for(run):
-                receiver(run, item=item)
+        for receiver in self._receivers:
+            receiver(run, item=item)
