@@ -208,6 +208,8 @@ def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "callboard"
     words = " ".join(error.format_message().split()).rstrip(".")
+    if getattr(getattr(error, "param", None), "metavar", None) == "RUN":
+        words = f"{words}: the beginning of a run's id, or `last` for the newest"
     joint = "" if words.endswith("?") else ";"
     return f"{words}{joint} `{path} --help` shows how it is used"
 

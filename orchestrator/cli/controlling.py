@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from orchestrator.cli.journals import Place, reading, recorded
 from orchestrator.cli.ledgers import Open, open_of
 from orchestrator.cli.opening import UsageError, any_value, pairs
 from orchestrator.cli.options import ControlOptions
-from orchestrator.core.facts import ControlApplied
+from orchestrator.core.facts import ControlApplied, Fact, NodeAdded
 from orchestrator.core.state import RunState
 from orchestrator.core.status import TERMINAL
 from orchestrator.flows.names import suggestion
@@ -77,9 +77,9 @@ def ask_owner(reader: JournalReader, place: Place, run: RecordedRun, kind: str, 
         alive = owned(place.path, run.run_id)
         for record in reader.records(run.run_id, seen):
             seen = record.seq
-            for fact in record.facts:
+            for index, fact in enumerate(record.facts):
                 if isinstance(fact, ControlApplied) and fact.control == number:
-                    return _outcome(kind, fact)
+                    return _outcome(kind, fact, record.facts[:index])
         if not alive:
             resume = place.typed(f"callboard resume {run.run_id}")
             return f"queued: {kind} is applied when the run goes on: {resume}"
@@ -88,9 +88,12 @@ def ask_owner(reader: JournalReader, place: Place, run: RecordedRun, kind: str, 
         pause.wait(POLL / 2)
 
 
-def _outcome(kind: str, fact: ControlApplied) -> str:
+def _outcome(kind: str, fact: ControlApplied, before: Sequence[Fact]) -> str:
     if fact.refused:
         raise UsageError(f"{kind} was refused: {fact.refused}: {clean(fact.detail)}")
+    added = [one.operation.name for one in before if isinstance(one, NodeAdded) and one.parent is None]
+    if kind == "inject" and added:
+        return f"applied: inject, the new node is {clean(added[-1])}"
     return f"applied: {kind}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -105,6 +106,10 @@ def _steps(result: RunResult, told: Told) -> Iterator[tuple[str, str]]:
         yield "next", f"{before}: {told.command}" if told.command else before
         return
     step = told.place.typed(result.next)
+    failed = next((node.name for node in result.nodes.values() if node.status is Status.FAILED), None)
+    if result.reason is RunReason.FAILED and failed is not None:
+        story = told.place.typed(f"callboard story {result.run} {shlex.quote(failed)}")
+        yield "see", f"how {failed} failed, with its traceback: {story}"
     yield "next", f"{advice}: {step}" if advice else step
     if result.reason in _TWO_STEPS:
         yield "then", told.place.typed(f"callboard resume {result.run}")

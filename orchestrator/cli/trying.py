@@ -42,7 +42,10 @@ def try_role(options: TryOptions) -> int:
     """
     file, colon, name = options.target.rpartition(":")
     if not colon or not name:
-        raise UsageError(f"{options.target!r} names no role; write FILE:ROLE, such as cast.py:scout")
+        raise UsageError(
+            f"{options.target!r} names no role; write FILE:ROLE, such as cast.py:scout, "
+            "or a run and one of its nodes: callboard try RUN NODE"
+        )
     catalogue = _catalogue(Path(file))
     role = catalogue.get(name)
     inputs = {

@@ -183,7 +183,7 @@ def test_a_fork_overrules_a_gate(tmp_path: Path):
     (origin, step) = re.search(r"callboard fork (\S+) (--at g --answer) VERDICT", done.stdout).groups()
     done = call("fork", origin, *step.split(), "approve", "--because", "seen", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "g is answered APPROVE: reuses 1, will run 2" in done.stderr
+    assert "g is answered APPROVE: reuses 1, given 1, will run 1" in done.stderr
     assert (tmp_path / "calls").read_text(encoding="utf-8").count("/a\n") == 1
     assert f"  forked    from {origin}" in call("show", "last", cwd=tmp_path).stdout
     assert call("doctor", "--replay", cwd=tmp_path).returncode == 0
@@ -228,7 +228,7 @@ def test_control_of_a_live_run(tmp_path: Path):
             "a",
             cwd=tmp_path,
         )
-        assert (done.returncode, done.stdout) == (0, "applied: inject\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, "applied: inject, the new node is echo.echo-1\n"), done.stderr
         program.wait_for("succeeded  echo")
         assert call("inject", "last", "nobody", "--instruction", "x", cwd=tmp_path).returncode == 2
         assert call("cancel", "last", "--node", "a", cwd=tmp_path).returncode == 2

@@ -100,10 +100,14 @@ def test_show_tells_all_that_the_run_told(cli, grown: str):
         "  rejected  review: not <b>yet</b>",
         "  failed    broken: ValueError: it went wrong",
         "  vetoed    publish: by review",
+        f"  see       how broken failed, with its traceback: callboard story {grown} broken",
         f"  next      mend what failed, then: callboard retry {grown}",
     ):
         assert line in out
     assert re.search(r"^succeeded +scan\.echo-1 .*role echo +spawned by scan", out, re.MULTILINE)
+    assert "Traceback" in cli("story", grown, "broken")[1]
+    code, _, err = cli("show")
+    assert (code, "or `last` for the newest" in err) == (2, True)
     _, out, _ = cli("show", "last", "--budget")
     assert ["spawns", "3", "3"] in [line.split() for line in out.splitlines()]
     _, out, _ = cli("show", "last", "--json")
@@ -322,6 +326,7 @@ def test_try_a_node_again(cli, tmp_path: Path):
     code, out, _ = cli("try", "last", "b")
     assert (code, "<- differs" in out) == (1, True)
     assert cli("try", "last", "c")[0] == 2
+    assert "callboard try RUN NODE" in cli("try", "last")[2]
     assert cli("try", "last", "b", "--with", "x=1")[0] == 2
 
 
