@@ -37,7 +37,7 @@ def check(options: CheckOptions) -> int:
     if errors:
         say(f"{flow.name}: {errors} error{'s' if errors > 1 else ''}; it does not run")
         return USAGE
-    say(f"\n{flow.name}: {len(flow.document.nodes)} nodes{_described(flow)}\n")
+    say(f"\n{flow.name}: {_count(len(flow.document.nodes), 'node')}{_described(flow)}\n")
     say("\n".join(told["when"].values()))
     for gate, effects in told["gates"].items():
         say(f"\ngate {gate}")

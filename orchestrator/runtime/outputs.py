@@ -30,7 +30,10 @@ class Finished(Protocol):
 
 
 def render_outputs(outputs: Mapping[str, str], run: Finished) -> dict[str, Any]:
-    """Name -> value; what cannot be rendered (a node that did not complete) is left out and logged."""
+    """Name -> value; what cannot be rendered (a node that did not complete) is left out and logged.
+
+    That is no surprise after a run that did not complete; after one that did it is a warning.
+    """
     if not outputs:
         return {}
     scope = outputs_scope(run.state, run.reducers)
@@ -39,5 +42,6 @@ def render_outputs(outputs: Mapping[str, str], run: Finished) -> dict[str, Any]:
         try:
             rendered[name] = compile_template(text).value(scope)
         except BaseException as error:  # noqa: BLE001 (a reducer behind ``context`` is its author's code)
-            run.log.info("output %s is absent: %s", name, said(error))
+            level = logging.WARNING if run.state.ended == "completed" else logging.INFO
+            run.log.log(level, "output %s is absent: %s", name, said(error))
     return rendered

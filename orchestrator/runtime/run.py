@@ -98,6 +98,8 @@ class Run:
 
         A role that ignores its end can hold a run that is closed; ``result`` is there when all have left.
         """
+        if self._result is not None:
+            return self._result
         engine = self._engine
         if not engine.reason:
             return None

@@ -228,7 +228,8 @@ def test_control_of_a_live_run(tmp_path: Path):
             "a",
             cwd=tmp_path,
         )
-        assert (done.returncode, done.stdout) == (0, "applied: inject, the new node is echo.echo-1\n"), done.stderr
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "applied: inject, the new node is echo.echo-1\n"
         program.wait_for("succeeded  echo")
         assert call("inject", "last", "nobody", "--instruction", "x", cwd=tmp_path).returncode == 2
         assert call("cancel", "last", "--node", "a", cwd=tmp_path).returncode == 2

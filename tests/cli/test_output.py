@@ -74,6 +74,15 @@ def test_the_summary_tells_what_was_refused_skipped_and_failed(tmp_path: Path):
     assert done.returncode == 1
 
 
+def test_an_output_that_a_completed_run_lacks_is_told_once(tmp_path: Path):
+    """CLI: what is absent after a run that completed is a warning, and the rest is there."""
+    nodes = "  a: {role: echo, with: {value: 5}}\n  b: {role: echo, after: [a], when: 'a == 6'}"
+    flow(tmp_path, nodes, "outputs: {n: '${a}', gone: '${b}'}")
+    done = call("run", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout.splitlines()[-1])["outputs"] == {"n": 5}
+    assert done.stderr.count("output gone is absent") == 1
+
+
 def test_quiet_is_one_line(tmp_path: Path):
     """--quiet prints the line that says what came of it, and nothing else."""
     flow(tmp_path, GATED)
