@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from emissions import Emission
+from emissions import Emission, SpawnRequest
 from orchestrator.errors import ExecutionError
 
 __all__ = [
@@ -42,9 +42,9 @@ ITEM_LIMIT: Final = 1_000_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _encoder = msgspec.json.Encoder(order="deterministic")
-#: Kinds whose payload the core reads into a type of its own at once: what does not fit is refused there.
 _SHORT_TEXT = 10_000
-_READ_BY_CORE = frozenset({"SpawnRequest"})
+_MISSING = object()
+_SPAWN_DEFAULTS = SpawnRequest().__dict__
 _SCALARS = frozenset({str, bool, type(None)})
 
 
@@ -111,15 +111,17 @@ def dump(emission: Emission) -> bytes:
             made past its type's checks (``model_construct``): nobody could read it again.
     """
     kind = emission.emission_kind
+    if type(emission) is SpawnRequest:
+        # the one emission that comes by the thousand: most of them are flat, and need neither walk nor schema
+        flat = _flat(emission.__dict__)
+        if flat is not None:
+            return _encoder.encode(flat)
     try:
         data = emission.__pydantic_serializer__.to_python(
             emission, mode="json", exclude_defaults=True, warnings=False
         )
     except (ValueError, RecursionError) as error:
         raise NotExactError(kind, f"has no JSON form: {error}") from None
-    if kind in _READ_BY_CORE and _flat(data):
-        # the one emission that comes by the thousand: most of them are flat, and need no walk
-        return _encoder.encode(data)
     encoded = encode(_Walk([]).walk(data, kind, 0))
     try:
         emission.__pydantic_validator__.validate_json(encoded)
@@ -130,9 +132,17 @@ def dump(emission: Emission) -> bytes:
     return encoded
 
 
-def _flat(data: dict[str, Any]) -> bool:
-    """True if a request holds short texts and flags, and parameters that are as plain."""
-    for value in data.values():
+def _flat(fields: dict[str, Any]) -> dict[str, Any] | None:
+    """What differs from the defaults of a request that holds short texts and flags, and parameters as plain.
+
+    None if it holds anything else. What does not fit its field is refused by the core, which reads the
+    payload into a type of its own at once.
+    """
+    data: dict[str, Any] = {}
+    for name, value in fields.items():
+        default = _SPAWN_DEFAULTS.get(name, _MISSING)
+        if value is default:
+            continue
         kind = type(value)
         if kind is dict:
             for item in value.values():
@@ -140,10 +150,12 @@ def _flat(data: dict[str, Any]) -> bool:
                 if not (inner is bool or (inner is int and _INT_MIN <= item <= _INT_MAX)) and not (
                     inner is str and item.isascii() and len(item) < _SHORT_TEXT
                 ):
-                    return False
+                    return None
         elif kind is not bool and not (kind is str and value.isascii() and len(value) < _SHORT_TEXT):
-            return False
-    return True
+            return None
+        if value != default:
+            data[name] = value
+    return data
 
 
 def _model_data(model: BaseModel, path: str) -> Any:
