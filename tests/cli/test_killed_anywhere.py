@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.journal.reading import open_journal
+from orchestrator.runtime.recorded import read_run
 from tests.cli.program import Program, call
 
 CAST = """
@@ -57,7 +58,7 @@ nodes:
 """
 CONCURRENCY = 5
 #: kills, and the tests among which they are shared out
-POINTS, PARTS = 100, 4
+POINTS, PARTS = 100, 20
 
 
 def prepare(folder: Path) -> None:
@@ -69,29 +70,35 @@ def prepare(folder: Path) -> None:
 def kill(command: str, folder: Path, events: int) -> None:
     """Run a command and kill it once it has printed so many events; it may be quicker than that."""
     words = ("run",) if command == "run" else (command, "last")
-    with Program(*words, "--json", cwd=folder) as program:
+    with Program(*words, "--json", cwd=folder, CALLBOARD_JOURNAL=journal_of(folder)) as program:
         for _ in range(events):
             program.wait_for('"v":1')
         program.process.kill()
         program.end()
 
 
+def journal_of(folder: Path) -> str:
+    """One journal for all points of a part: a killed run must not harm its neighbours."""
+    return str(folder.parent / "journal.db")
+
+
 def stopped(folder: Path) -> bool:
     """Whether the newest run came to its end before it was killed."""
-    line = call("runs", "--json", cwd=folder).stdout.splitlines()[-1]
-    return json.loads(line)["stopped"] is not None
+    with open_journal(journal_of(folder)) as journal:
+        return journal.runs()[-1].stopped is not None
 
 
 def outcome(folder: Path) -> dict[str, Any]:
     """What must be equal, however often the run was killed."""
-    result = json.loads(call("show", "last", "--json", cwd=folder).stdout)
+    with open_journal(journal_of(folder)) as journal:
+        result = read_run(journal, journal.runs()[-1].run).result()
     return {
-        "reason": result["reason"],
+        "reason": result.reason,
         "nodes": {
-            name: (node["status"], node["value"], node["spawned_by"], node["vetoed_by"])
-            for name, node in result["nodes"].items()
+            name: (node.status, node.value, node.spawned_by, node.vetoed_by)
+            for name, node in result.nodes.items()
         },
-        "refused": [(one["emitter_id"], one["reason"]) for one in result["dropped_spawns"]],
+        "refused": [(one.emitter_id, one.reason) for one in result.dropped_spawns],
     }
 
 
@@ -100,7 +107,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]
     """How many events the run has that nobody kills, and what comes of it."""
     folder = tmp_path_factory.mktemp("undisturbed") / "whole"
     prepare(folder)
-    done = call("run", "--json", cwd=folder)
+    done = call("run", "--json", cwd=folder, CALLBOARD_JOURNAL=journal_of(folder))
     assert done.returncode == 3, done.stderr
     return len(done.stdout.splitlines()) - 1, outcome(folder)
 
@@ -118,12 +125,12 @@ def test_killed_after_any_event(tmp_path: Path, whole: tuple[int, dict[str, Any]
         if twice and not stopped(folder):
             kill("resume", folder, 2)
         if not stopped(folder):
-            done = call("resume", "last", "--quiet", cwd=folder)
+            done = call("resume", "last", "--quiet", cwd=folder, CALLBOARD_JOURNAL=journal_of(folder))
             assert done.returncode == 3, (point, done.stderr)
         assert outcome(folder) == expected, point
         calls = Counter((folder / "calls").read_text(encoding="utf-8").split())
         ran = {name for name, node in expected["nodes"].items() if node[0] == "completed"}
         assert set(calls) == ran, (point, calls)
         assert sum(calls.values()) - len(calls) <= (1 + twice) * CONCURRENCY, (point, calls)
-        done = call("doctor", "--replay", cwd=folder)
-        assert done.returncode == 0, (point, done.stdout)
+    done = call("doctor", "--replay", cwd=tmp_path, CALLBOARD_JOURNAL=journal_of(folder))
+    assert done.returncode == 0, done.stdout
