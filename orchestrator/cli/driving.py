@@ -49,7 +49,7 @@ class Job:
         grace: seconds between the first signal and the interruption.
         answers: somebody sits at the terminal and is asked. asked: called with each question's envelope.
         after: seq of the last fact that is not new. roles, operations: of the session.
-        journal: where the run is kept; None is memory. fsync: how. folder: where nodes have their folders.
+        journal: where the run is kept; None is memory. fsync: how. folder: where runs have their folders.
     """
 
     begin: Begin
@@ -61,7 +61,7 @@ class Job:
     operations: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     journal: Path | None = None
     fsync: Fsync = "always"
-    folder: str | Path = ".callboard/runs"
+    folder: str | Path | None = None
 
     def session(self) -> Session:
         """A session for it.

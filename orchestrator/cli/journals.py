@@ -16,7 +16,6 @@ from orchestrator.journal.reading import JournalReader, open_journal
 from orchestrator.runtime.recorded import RecordedRun, read_run
 
 __all__ = [
-    "FOLDER",
     "NONE",
     "Place",
     "find",
@@ -30,8 +29,6 @@ __all__ = [
 #: Given as a journal: keep the run in memory.
 NONE: Final = "none"
 _VARIABLE: Final = "CALLBOARD_JOURNAL"
-#: Where nodes of a run that is kept in memory get their folders.
-FOLDER: Final = ".callboard/runs"
 _FOLDER: Final = ".callboard"
 _FILE: Final = "journal.db"
 _MARKS: Final = (_FOLDER, "pyproject.toml", ".git")

@@ -12,7 +12,7 @@ from orchestrator.cli.driving import Job
 from orchestrator.cli.edge import note
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.hooks import hook_of, on_ask
-from orchestrator.cli.journals import FOLDER, place_of, prepare, reading, recorded
+from orchestrator.cli.journals import place_of, prepare, reading, recorded
 from orchestrator.cli.logs import configure_logs
 from orchestrator.cli.opening import arguments, errors_of, open_flow
 from orchestrator.cli.options import RunOptions
@@ -66,7 +66,7 @@ def run(options: RunOptions) -> int:
         on_ask(asked),
         journal=None if place is None else place.path,
         fsync=cast("Fsync", options.fsync),
-        folder=FOLDER if place is None else place.folder,
+        folder=None if place is None else place.folder,
     )
     return drive_and_tell(job, Teller(driving, place, options.command, ended, str(flow.path)))
 

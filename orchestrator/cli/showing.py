@@ -101,6 +101,8 @@ def _words(node: NodeResult) -> Iterator[str]:
         yield clean(str(node.error))[:_SHOWN]
     elif node.reason:
         yield clean(node.reason)[:_SHOWN]
+    if node.artifacts:
+        yield f"left {', '.join(clean(one.name) for one in node.artifacts)}"
     if node.raw is not None and node.raw != b"null":
         text = clean(node.raw.decode())
         yield f"gave {text if len(text) <= _SHOWN else text[: _SHOWN - 3] + '...'}"

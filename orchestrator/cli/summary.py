@@ -87,6 +87,7 @@ def details(result: RunResult, told: Told) -> list[str]:
         lines.append(_row("because", result.detail))
     for name, value in result.outputs.items():
         lines += _output(name, value)
+    lines += _some("artifact", _artifacts(result))
     lines += _refused(result)
     for word, wanted, tell in _TELLING:
         lines += _some(word, (f"{node.name}{tell(node)}" for node in result.nodes.values() if wanted(node)))
@@ -159,6 +160,15 @@ def _output(name: str, value: Any) -> list[str]:
     lines = [clean(line) for line in shown.rstrip().splitlines()] or [""]
     head = f"  {'output':<{_WORD}} {clean(name)} ="
     return [f"{head} {lines[0]}"] if len(lines) == 1 else [head, *(f"    {line}" for line in lines)]
+
+
+def _artifacts(result: RunResult) -> Iterator[str]:
+    """The files that the run leaves; where it declares none, those of its nodes."""
+    if result.artifacts:
+        yield from (f"{name} = {one.place} ({one.size:,} bytes)" for name, one in result.artifacts.items())
+        return
+    for node in result.nodes.values():
+        yield from (f"{node.name}.{one.name} = {one.place} ({one.size:,} bytes)" for one in node.artifacts)
 
 
 def _because(node: NodeResult) -> str:

@@ -179,6 +179,10 @@ def _given_back(state: RunState, fact: f.AttemptGivenBack, frame: Frame) -> None
     state.ready[fact.node] = None
 
 
+def _artifacts_left(state: RunState, fact: f.ArtifactsLeft, _frame: Frame) -> None:
+    state.nodes[fact.node].artifacts = fact.artifacts
+
+
 def _completed(state: RunState, fact: f.NodeCompleted, frame: Frame) -> None:
     node = state.nodes[fact.node]
     node.value = None if fact.value is None else frame.values[fact.value]
@@ -326,6 +330,7 @@ APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     f.EdgesJudged: _edges_judged,
     f.NodeRetryScheduled: _retry_scheduled,
     f.AttemptGivenBack: _given_back,
+    f.ArtifactsLeft: _artifacts_left,
     f.NodeCompleted: _completed,
     f.NodeFailed: _failed,
     f.NodeSkipped: _skipped,

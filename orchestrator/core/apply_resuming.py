@@ -65,6 +65,7 @@ def _forget_outcome(state: RunState, node: NodeState) -> None:
     if node.judgement == "undecided":
         state.undecided -= 1
     node.handled = False
+    node.artifacts = ()
     node.judgement = node.error = node.value = node.verdicts = node.blocked_by = None
     node.reason = node.rationale = node.gave_up = node.decided_by = node.because = ""
     node.vetoed_by = ()

@@ -81,7 +81,20 @@ def _ended(state: RunState) -> tuple[str, str]:
         return RunReason.FAILED, f"ContextConflictError: {conflict}"
     if state.rejected:
         return RunReason.GATE_REJECTED, ", ".join(state.rejected)
+    absent = _absent(state)
+    if absent is not None:
+        return RunReason.FAILED, absent
     return RunReason.COMPLETED, ""
+
+
+def _absent(state: RunState) -> str | None:
+    """The first file that the run had to leave and no node of it left, in words."""
+    required = [one.name for one in state.plan.artifacts if one.required]
+    if not required:
+        return None
+    left = {one.name for node in state.nodes.values() for one in node.artifacts}
+    missing = next((name for name in required if name not in left), None)
+    return None if missing is None else f"no node left the artifact {missing!r}, which the run must leave"
 
 
 def _suspended(state: RunState) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from orchestrator.core.facts import Failure
+from orchestrator.core.facts import Failure, LeftArtifact
 from orchestrator.core.spec import Definition, Edge, Operation, Plan
 
 __all__ = [
@@ -175,6 +175,8 @@ class Finish(Command, frozen=True):
     usage: Usage | None = None
     #: the outcome is another run's; nothing ran
     restored: bool = False
+    #: the files that the node declared and left
+    artifacts: tuple[LeftArtifact, ...] = ()
 
 
 class Emit(Command, frozen=True):

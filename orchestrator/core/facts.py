@@ -6,7 +6,7 @@ in the record once. ``kind`` is the word that taps, journals and pictures use.
 
 from __future__ import annotations
 
-from orchestrator.core.fact_base import Fact, Failure
+from orchestrator.core.fact_base import Fact, Failure, LeftArtifact
 from orchestrator.core.ledger_facts import (
     BranchCreated,
     ChangeRefused,
@@ -28,6 +28,7 @@ from orchestrator.core.ledger_facts import (
     UsageRecorded,
 )
 from orchestrator.core.node_facts import (
+    ArtifactsLeft,
     AttemptGivenBack,
     CancelIgnored,
     EdgesJudged,
@@ -65,6 +66,7 @@ from orchestrator.core.run_facts import (
 
 __all__ = [
     "FACTS",
+    "ArtifactsLeft",
     "AttemptGivenBack",
     "BranchCreated",
     "BudgetRaised",
@@ -84,6 +86,7 @@ __all__ = [
     "GateRejected",
     "GateUndecided",
     "GraphPlanned",
+    "LeftArtifact",
     "NodeAdded",
     "NodeCancelled",
     "NodeCompleted",
@@ -139,6 +142,7 @@ FACTS: tuple[type[Fact], ...] = (
     EdgesJudged,
     NodeRetryScheduled,
     AttemptGivenBack,
+    ArtifactsLeft,
     NodeCompleted,
     NodeFailed,
     NodeSkipped,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from orchestrator.core.fact_base import Fact, Failure
+from orchestrator.core.fact_base import Fact, Failure, LeftArtifact
 from orchestrator.core.spec import Edge, Operation
 
 __all__ = [
+    "ArtifactsLeft",
     "AttemptGivenBack",
     "CancelIgnored",
     "EdgesJudged",
@@ -116,6 +117,14 @@ class AttemptGivenBack(Fact, frozen=True):
     node: str
     attempt: int
     reason: str
+
+
+class ArtifactsLeft(Fact, frozen=True):
+    """What the node declared and left: each file was there, inside its folder, and was hashed."""
+
+    node: str
+    attempt: int
+    artifacts: tuple[LeftArtifact, ...]
 
 
 class NodeCompleted(Fact, frozen=True):

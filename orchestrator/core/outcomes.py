@@ -9,6 +9,7 @@ from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.dispatch import wake
 from orchestrator.core.escalation import escalate
 from orchestrator.core.facts import (
+    ArtifactsLeft,
     AttemptGivenBack,
     CancelIgnored,
     ContextWritten,
@@ -132,6 +133,8 @@ def complete(decision: Decision, node: NodeState, command: Finish) -> None:
     if node.refusals:
         total_refusals(decision, node)
     freed = node.holds
+    if command.artifacts:
+        decision.fact(ArtifactsLeft(command.node, command.attempt, command.artifacts))
     decision.fact(NodeCompleted(command.node, command.attempt, command.value, command.restored))
     if node.op.gate is not None:
         judge_gate(decision, node, command.gate_verdict)

@@ -52,7 +52,8 @@ class Lazy(Mapping[str, object]):
 def view(node: NodeState, name: str | None = None) -> NodeView:
     """A node as expressions see it."""
     raw = node.value if node.status is Status.COMPLETED else None
-    return NodeView(name or node.name, node.status.value, raw)
+    left = {one.name: one.place for one in node.artifacts} if node.artifacts else None
+    return NodeView(name or node.name, node.status.value, raw, left)
 
 
 def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:

@@ -23,6 +23,7 @@ __all__ = [
     "NAME_LIMIT",
     "RESERVED_NAMES",
     "UNLIMITED",
+    "Artifact",
     "Budget",
     "Definition",
     "Edge",
@@ -150,6 +151,21 @@ class Gate(_Spec, frozen=True):
             msgspec.structs.force_setattr(self, "on_undecided", Undecided(given))
 
 
+class Artifact(_Spec, frozen=True):
+    """A file that a node leaves in its folder.
+
+    Attributes:
+        name: how others refer to it: ``${draft.artifacts.note}``.
+        path: relative to the folder, with ``/``; of a run's own artifact it may be empty.
+        required: without it the node (or the run) fails. kind: what it is, for readers.
+    """
+
+    name: str
+    path: str = ""
+    required: bool = False
+    kind: str | None = None
+
+
 class Retry(_Spec, frozen=True):
     """How often and how a node is attempted again.
 
@@ -200,6 +216,8 @@ class Operation(_Spec, frozen=True):
         sources: names of the predecessors that an aggregation reads.
         renders: instruction and parameters hold ``${...}`` that is rendered when the node starts.
         stop_on_failure: a failure of this node cancels the run.
+        artifacts: files that it leaves, beside those of its role.
+        workdir: the folder it works in, relative to the document; None is a folder of its own.
     """
 
     name: str
@@ -227,6 +245,8 @@ class Operation(_Spec, frozen=True):
     renders: bool = False
     stop_on_failure: bool = False
     description: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    workdir: str | None = None
 
 
 class RoleSpec(_Spec, frozen=True):
@@ -301,6 +321,7 @@ class Plan(_Spec, frozen=True):
         verbs: what a node without a role may perform; empty is not known and not checked.
         reducers: context key -> reducer name (core/context.py); a name outside the table is the runtime's.
         limits: resource name -> capacity, e.g. ``role:critic``, ``model:x``, ``name:db``.
+        artifacts: what the run must leave: files that its nodes leave under these names.
         args: the flow's arguments, a JSON object. context: the first context, a JSON object.
     """
 
@@ -314,3 +335,4 @@ class Plan(_Spec, frozen=True):
     reducers: dict[str, str] = {}
     args: msgspec.Raw = msgspec.Raw(b"{}")
     context: msgspec.Raw = msgspec.Raw(b"{}")
+    artifacts: tuple[Artifact, ...] = ()

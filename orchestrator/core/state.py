@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from orchestrator.core.births import Birth
-from orchestrator.core.facts import Failure
+from orchestrator.core.facts import Failure, LeftArtifact
 from orchestrator.core.spec import Budget, Definition, Edge, EdgeKind, Operation, Plan, RoleSpec
 from orchestrator.core.status import Status
 
@@ -142,6 +142,8 @@ class NodeState(msgspec.Struct, gc=False):
     generation: int = 1
     value: bytes | None = None
     error: Failure | None = None
+    #: the files that it left, as it completed
+    artifacts: tuple[LeftArtifact, ...] = ()
     reason: str = ""
     blocked_by: str | None = None
     vetoed_by: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from orchestrator.core.context import REDUCERS
 from orchestrator.core.spec import name_fault
 from orchestrator.core.templates import walk_texts
 from orchestrator.errors import CycleError
+from orchestrator.flows.check_files import check_files
 from orchestrator.flows.graph import topological_order
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
@@ -58,6 +59,7 @@ class _Checker:
         yield from self._branches()
         yield from self._top()
         yield from self._budget()
+        yield from check_files(self.source, self.outline)
         yield from self._secrets()
 
     def tell(

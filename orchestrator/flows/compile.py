@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 
-from orchestrator.core.spec import DOCUMENT_ACCEPTS, Gate, Operation, Retry, Undecided
+from orchestrator.core.spec import DOCUMENT_ACCEPTS, Artifact, Gate, Operation, Retry, Undecided
 from orchestrator.core.templates import needs_rendering
 from orchestrator.flows.builder import OperationGraphBuilder
 from orchestrator.flows.document import EdgeSpec, GateSpec, NodeSpec, RetrySpec
@@ -35,7 +36,11 @@ def compile_flow(outline: Outline) -> Graph:
     for edge, when in _conditions(outline.document.edges):
         label = "else" if edge.otherwise else None
         builder.add_edge(edge.source, edge.target, when=when, label=label)
-    return builder.get_graph()
+    artifacts = tuple(
+        Artifact(name=one.name, path=one.path or "", required=one.required, kind=one.kind)
+        for one in outline.document.artifacts
+    )
+    return dataclasses.replace(builder.get_graph(), artifacts=artifacts)
 
 
 def _operation(outline: Outline, name: str) -> Operation:
@@ -63,6 +68,11 @@ def _operation(outline: Outline, name: str) -> Operation:
         renders=rendered,
         stop_on_failure=(node.on_failure or document.on_failure) == "stop",
         description=node.description,
+        artifacts=[
+            Artifact(name=one.name, path=one.path, required=one.required, kind=one.kind)
+            for one in node.artifacts
+        ],
+        workdir=node.workdir,
     )
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "LATER",
     "AfterSpec",
     "ArgSpec",
+    "ArtifactSpec",
     "BudgetSpec",
     "ContextSpec",
     "Defaults",
@@ -24,15 +25,16 @@ __all__ = [
     "LimitsSpec",
     "NodeSpec",
     "RetrySpec",
+    "RunArtifactSpec",
     "flow_schema",
 ]
 
 #: Keys of the format that this version reads as far as their name, by where they stand.
 LATER: Final = {
-    "document": ("artifacts", "schedule", "prompt", "planner", "max_nodes", "reactive"),
+    "document": ("schedule", "prompt", "planner", "max_nodes", "reactive"),
     "node": (
-        *("for_each", "as", "max", "ask", "choices", "expires", "default", "show", "flow", "artifacts"),
-        *("workdir", "shared", "tools", "model", "effort", "asks", "inputs"),
+        *("for_each", "as", "max", "ask", "choices", "expires", "default", "show", "flow"),
+        *("tools", "model", "effort", "asks", "inputs"),
     ),
     "defaults": ("model", "effort"),
     "gate": ("refusals", "back_to"),
@@ -166,6 +168,26 @@ class AfterSpec(_Part):
     accept: list[Outcome] = Field(default=["completed"], min_length=1)
 
 
+class ArtifactSpec(_Part):
+    """A file that a node leaves."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")] = Field(
+        ..., description="How others refer to it: ${draft.artifacts.note}."
+    )
+    path: str = Field(..., min_length=1, max_length=1_000, description="In the node's folder, with /.")
+    required: bool = Field(default=False, description="The node fails without it.")
+    kind: str | None = Field(default=None, description="What it is, for readers: report, patch.")
+
+
+class RunArtifactSpec(_Part):
+    """A file that the run leaves: one of its nodes leaves it under this name."""
+
+    name: Name
+    required: bool = Field(default=False, description="Without it the run is failed.")
+    path: str | None = Field(default=None, description="As the node declares it.")
+    kind: str | None = Field(default=None, description="What it is, for readers.")
+
+
 class EdgeSpec(_Part):
     """One of several ways; a node that ``to`` names runs if one of its edges is true."""
 
@@ -201,6 +223,11 @@ class NodeSpec(_Part):
     retry: Retries | None = None
     timeout: Duration | None = Field(default=None, description="Per attempt.")
     deadline: Duration | None = Field(default=None, description="Per node.")
+    artifacts: list[ArtifactSpec] = Field(default_factory=list, description="Files that it leaves.")
+    workdir: str | None = Field(
+        default=None, min_length=1, description="Folder it works in, beside the document, or ${args.NAME}."
+    )
+    shared: bool = Field(default=False, description="Others may work in its workdir at the same time.")
     uses: list[Name] = Field(default_factory=list, description="Names of limits.names.")
     branch: Name | None = Field(default=None, description="A conversation that several nodes share.")
     inherit: Name | None = Field(default=None, description="Node whose messages it starts from.")
@@ -228,6 +255,7 @@ class Document(_Part):
     limits: LimitsSpec = LimitsSpec()
     defaults: Defaults = Defaults()
     on_failure: Literal["continue", "stop"] = "continue"
+    artifacts: list[RunArtifactSpec] = Field(default_factory=list, description="Files the run must leave.")
     nodes: dict[str, NodeSpec] = Field(..., min_length=1)
     edges: list[EdgeSpec] = Field(default_factory=list)
     outputs: dict[Name, str] = Field(

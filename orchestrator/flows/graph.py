@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.core.expressions import compile_expression
-from orchestrator.core.spec import Edge, Operation
+from orchestrator.core.spec import Artifact, Edge, Operation
 from orchestrator.errors import CycleError, GraphError, UnknownNodeError
 from orchestrator.flows.conditions import EdgeCondition
 from orchestrator.flows.names import suggestion
@@ -31,6 +31,7 @@ class Graph:
         roles: roles given by value; others are found by name when a session runs the graph.
         predicates: condition objects; ``Edge.predicate`` is an index into them.
         branches: live branches given by value, by name.
+        artifacts: files that the run must leave.
         returns: pydantic models that values are validated into, by node; the JSON Schema is on the operation.
     """
 
@@ -41,6 +42,7 @@ class Graph:
     predicates: tuple[EdgeCondition, ...] = ()
     branches: Mapping[str, object] = field(default_factory=dict)
     returns: Mapping[str, type] = field(default_factory=dict)
+    artifacts: tuple[Artifact, ...] = ()
     #: what ``check`` found: a graph never changes, and one that runs often is looked at once
     _checked: list[tuple[str, ...]] = field(default_factory=list, repr=False, compare=False)
 

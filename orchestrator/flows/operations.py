@@ -18,6 +18,7 @@ from orchestrator.flows.conditions import check_condition
 from orchestrator.flows.durations import seconds
 from orchestrator.flows.json_values import json_object
 from orchestrator.flows.names import suggestion
+from orchestrator.flows.paths import artifacts_of
 from roles import Role
 
 __all__ = [
@@ -70,6 +71,8 @@ class OperationOptions(TypedDict, total=False):
         renders: instruction and parameters hold ``${...}``.
         stop_on_failure: a failure of this node cancels the run.
         description: for people.
+        artifacts: files that it leaves, beside those of its role: Artifacts, or their fields.
+        workdir: the folder that it works in; a folder of its own if omitted.
     """
 
     node_id: str | None
@@ -92,6 +95,8 @@ class OperationOptions(TypedDict, total=False):
     renders: bool
     stop_on_failure: bool
     description: str
+    artifacts: Iterable[object]
+    workdir: str | None
 
 
 def create_operation(
@@ -326,4 +331,6 @@ _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = {
     "renders": _flag,
     "stop_on_failure": _flag,
     "description": _text,
+    "artifacts": artifacts_of,
+    "workdir": _optional,
 }

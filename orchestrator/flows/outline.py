@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from orchestrator.core.encoding import decoded
+from orchestrator.core.spec import Artifact
 from orchestrator.errors import OperationError
 from orchestrator.flows.cast import Cast
 from orchestrator.flows.document import AfterSpec, Document, EdgeSpec, NodeSpec
@@ -39,6 +40,10 @@ class Outline:
         """The role of a node, if it has one that is known."""
         role = self.document.nodes[name].role
         return self.cast.catalogue.get(role) if role is not None and role in self.cast.catalogue else None
+
+    def unknown(self, name: str) -> bool:
+        """True if a node's role is not known, so that nothing can be said of what it leaves."""
+        return self.document.nodes[name].role is not None and self.role(name) is None
 
     def after(self, name: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Entries of a node's ``after``: position, predecessor, accepted outcomes."""
@@ -113,6 +118,16 @@ class Outline:
         except OperationError as error:
             raise ShapeError(str(error)) from error
         return None if raw is None else dict(decoded(raw))
+
+    def artifacts(self, name: str) -> Mapping[str, Artifact]:
+        """The files that a node is to leave, its role's included, by name."""
+        role = self.role(name)
+        found = {}
+        for one in () if role is None else role.artifacts:
+            found[one.name] = Artifact(name=one.name, path=one.path, required=one.required, kind=one.kind)
+        for own in self.document.nodes[name].artifacts:
+            found[own.name] = Artifact(name=own.name, path=own.path, required=own.required, kind=own.kind)
+        return found
 
     def value(self, name: str) -> Schema:
         """What references into a node's value may count on; ``{}`` if anything may stand there."""

@@ -112,16 +112,16 @@ class References:
         if root == "nodes" and root in around.roots:
             if not steps or not isinstance(steps[0], str):
                 return None
-            return self._node(steps[0], steps[1:], around)
+            return self._node(steps[0], steps[1:], around, path)
         if root == "result" and around.source is not None:
             return look_up(self.outline.value(around.source), steps, "result")[1]
         if root in around.roots or (root == "status" and around.source is not None):
             return None
         if root in self.outline.order and not around.bare:
             return f"nodes are named nodes['{root}'] here; result is the value of {around.source}"
-        return self._node(root, steps, around)
+        return self._node(root, steps, around, path)
 
-    def _node(self, name: str, steps: tuple[str | int, ...], around: Surroundings) -> str | None:
+    def _node(self, name: str, steps: tuple[str | int, ...], around: Surroundings, path: Path) -> str | None:
         outline = self.outline
         if name not in outline.order:
             known = [
@@ -133,14 +133,30 @@ class References:
             if name == around.node:
                 return f"{name} cannot read its own value"
             return f"{name} is not before {around.node}, so its value is not there; add it to after"
-        if not steps or steps[0] == "artifacts":
+        if not steps:
             return None
+        if steps[0] == "artifacts":
+            return self._artifact(name, steps[1:], path)
         if steps[0] == "status":
             return None if len(steps) == 1 else f"{name}.status is a text and has no {steps[1]!r}"
         _, fault = look_up(outline.value(name), steps, name)
         if fault and outline.node(name).returns is None and isinstance(steps[0], str):
             return f"{fault}; say what {name} gives with returns: {{{steps[0]}: str}}"
         return fault
+
+    def _artifact(self, node: str, steps: tuple[str | int, ...], path: Path) -> str | None:
+        if not steps or not isinstance(steps[0], str) or self.outline.unknown(node):
+            return None
+        left = self.outline.artifacts(node)
+        name = steps[0]
+        if name not in left:
+            return f"{node} declares no artifact {name!r}{suggestion(name, left)}"
+        if len(steps) > 1:
+            return f"{node}.artifacts.{name} is a path, a text, and has no {steps[1]!r}"
+        if not left[name].required and not path.asked:
+            whole = f"{node}.artifacts.{name}"
+            return f"{whole} can be missing; make it required: true, or write default({whole}, ...)"
+        return None
 
     def _arg(self, path: Path) -> str | None:
         args = self.outline.document.args

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.core.commands import Finish
 from orchestrator.core.state import NodeState
+from orchestrator.runtime.artifacts import declared, keeping
 from orchestrator.runtime.drive import Raised, Returned
 from orchestrator.runtime.planning import Body, Prepared
 from orchestrator.runtime.threads import run_in_thread
@@ -25,12 +26,16 @@ Run = Callable[[RoleTurn], Coroutine[Any, Any, Any]]
 class Bodies:
     """The functions of one run."""
 
-    __slots__ = ("_engine", "_prepared")
+    __slots__ = ("_engine", "_leaving", "_prepared")
 
     def __init__(self, engine: Engine, prepared: Prepared) -> None:
         """``engine`` is told what a function gives after it was left behind."""
         self._engine = engine
         self._prepared = prepared
+        #: roles whose nodes leave files
+        self._leaving = frozenset(
+            name for name, body in prepared.bodies.items() if body.role is not None and body.role.artifacts
+        )
 
     def of(self, node: NodeState) -> Run:
         """What runs for a node."""
@@ -39,7 +44,10 @@ class Bodies:
             body = self._prepared.bodies[operation.role]
         else:
             body = self._prepared.verbs[operation.verb]
-        return body.fn if body.is_async else self._threaded(body)
+        run = body.fn if body.is_async else self._threaded(body)
+        if operation.artifacts or operation.role in self._leaving:
+            return keeping(run, self._engine, node, declared(node, body.role))
+        return run
 
     def on_thread(self, node: NodeState) -> bool:
         """True if the node's body is a plain function, which cannot be stopped."""

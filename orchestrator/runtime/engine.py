@@ -59,13 +59,8 @@ def _hooked(prepared: Prepared) -> bool:
     return bool(
         prepared.predicates
         or prepared.returns
-        or any(operation.writes or operation.returns for operation in prepared.plan.operations)
-        or any(
-            artifact.required
-            for body in prepared.bodies.values()
-            if body.role is not None
-            for artifact in body.role.artifacts
-        )
+        or any(one.writes or one.returns or one.artifacts for one in prepared.plan.operations)
+        or any(body.role.artifacts for body in prepared.bodies.values() if body.role is not None)
     )
 
 

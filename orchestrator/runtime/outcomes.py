@@ -32,7 +32,7 @@ from orchestrator.core.scopes import context_mapping
 from orchestrator.core.state import NodeState
 from orchestrator.errors import ExecutionError, OrchestratorError
 from orchestrator.flows.shapes import shape_fault
-from orchestrator.runtime.artifacts import claim_fault, missing
+from orchestrator.runtime.artifacts import claim_fault, where
 from orchestrator.runtime.changes import proposals_from
 from orchestrator.runtime.texts import said, storable
 from orchestrator.runtime.turns import RoleTurn
@@ -91,9 +91,6 @@ def _whole(
 ) -> tuple[Finish, list[bytes]]:
     operation, values = node.op, settled.values
     plain = _checked(engine, node, settled)
-    absent = missing(engine.bodies.role_of(node), engine.folder / operation.name)
-    if absent is not None:
-        raise ExecutionError(absent)
     emissions, proposals = _emissions(engine, node, turn, settled)
     top_level: str | None = None
     if operation.gate is not None:
@@ -112,6 +109,7 @@ def _whole(
         proposals=proposals,
         gate_verdict=top_level,
         only_escalation=_only_escalation(value),
+        artifacts=turn.left,
     )
     return command, values
 
@@ -214,7 +212,7 @@ def incoming(
     except NotExactError as error:
         return EmissionIn(kind, channel=channel, reason="invalid", detail=str(error)), ()
     if kind == ArtifactProduced.emission_kind:
-        fault = claim_fault(engine.folder / node.op.name, str(getattr(emission, "path", "")))
+        fault = claim_fault(where(engine, node), str(getattr(emission, "path", "")))
         if fault is not None:
             return EmissionIn(kind, channel=channel, reason="invalid", detail=fault), ()
     values.append(payload)

@@ -129,6 +129,7 @@ def prepare(
         reducers=named,
         args=msgspec.Raw(encode(settle(dict(args), "args")[2], "args")),
         context=msgspec.Raw(encode(settle(first, "context")[2], "context")),
+        artifacts=graph.artifacts,
     )
     _check_limits(plan, names)
     outcomes, values = _known(known, graph)

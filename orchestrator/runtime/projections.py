@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.core.context import REDUCERS, Reducer, conflict_in, view_at_end
+from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.scopes import context_mapping
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import RunReason, Status
@@ -71,6 +72,7 @@ def node_result(node: NodeState) -> NodeResult:
         node.value,
         node.decided_by,
         node.because,
+        node.artifacts,
     )
 
 
@@ -131,7 +133,14 @@ def run_result(
         tuple(state.rejected),
         dict(state.waiters),
         _total(state),
+        artifacts=_artifacts(state),
     )
+
+
+def _artifacts(state: RunState) -> dict[str, LeftArtifact]:
+    """What the run leaves under each of its names: the last in the order in which nodes came to be."""
+    wanted = {artifact.name for artifact in state.plan.artifacts}
+    return {one.name: one for node in state.nodes.values() for one in node.artifacts if one.name in wanted}
 
 
 def _folded(context: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

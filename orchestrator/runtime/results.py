@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.status import ENDED, RunReason, Status
 from roles import NodeError
 
@@ -67,6 +68,7 @@ class NodeResult:
         judgement: of a gate: approved, rejected or undecided. restored: it did not run in this run.
         raw: its value as JSON, or None.
         decided_by: who judged the gate, if a person did. because: why, in that person's words.
+        artifacts: the files that it left.
     """
 
     name: str
@@ -87,6 +89,7 @@ class NodeResult:
     raw: bytes | None = field(default=None, repr=False)
     decided_by: str = ""
     because: str = ""
+    artifacts: tuple[LeftArtifact, ...] = ()
 
     @property
     def value(self) -> Any:
@@ -112,6 +115,7 @@ class RunResult:
         dropped_spawns: refused requests to grow. spawned: names of grown nodes.
         gate_rejected_operations: gates that rejected. waiters: what each unsettled node waits for.
         usage: all model calls. rounds: records of refusal loops.
+        artifacts: the files that the flow document says the run leaves, by name.
     """
 
     run: str
@@ -128,6 +132,7 @@ class RunResult:
     waiters: Mapping[str, str] = field(default_factory=dict)
     usage: Usage = Usage()
     rounds: tuple[Any, ...] = ()
+    artifacts: Mapping[str, LeftArtifact] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:

@@ -2,18 +2,21 @@
 
 The key is made of content, never of position: the function's source, verb, parameters, the instruction as
 it reads, the tier, what the node's predecessors gave and emitted, and the context that it sees. A node
-that is ``fresh``, leaves files, or failed, and a gate without a verdict, runs.
+that is ``fresh``, says that it made files beside those it declares, or failed, and a gate without a
+verdict, runs.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
 from orchestrator.core.commands import EmissionIn, Finish, WriteIn
 from orchestrator.core.context import Reducer, view_of
+from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.gates import GATE_VERDICT
 from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.state import NodeState, RunState
@@ -29,11 +32,12 @@ _FILES = "ArtifactProduced"
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """What a completed node left: its value, its emissions as (kind, payload, key), its context writes."""
+    """What a completed node left: its value, emissions as (kind, payload, key), writes, files."""
 
     value: bytes
     emissions: tuple[tuple[str, bytes, str | None], ...] = ()
     writes: tuple[tuple[str, bytes, tuple[str, ...], bool], ...] = ()
+    artifacts: tuple[LeftArtifact, ...] = ()
 
 
 def reusable(state: RunState, reducers: Mapping[str, Reducer] | None = None) -> dict[str, Outcome]:
@@ -47,6 +51,8 @@ def reusable(state: RunState, reducers: Mapping[str, Reducer] | None = None) -> 
         if node.status is not Status.COMPLETED or node.value is None or node.judgement == "undecided":
             continue
         if node.op.fresh or any(entry.kind == _FILES for entry in node.ledger):
+            continue
+        if not all(one.copied and Path(one.place).is_file() for one in node.artifacts):
             continue
         key = content_key(state, node, reducers)
         if key is not None:
@@ -63,6 +69,7 @@ def _outcome(node: NodeState) -> Outcome:
         node.value or b"null",
         tuple((entry.kind, entry.payload, entry.key) for entry in node.ledger),
         tuple(writes),
+        node.artifacts,
     )
 
 
@@ -90,6 +97,7 @@ def content_key(
         parts = [
             code.rpartition("::")[2], operation.verb, operation.role, parameters, instruction,
             list(operation.models), operation.tier, operation.gate is not None, context,
+            operation.workdir, [[one.name, one.path] for one in operation.artifacts],
         ]  # fmt: skip
         data = encode(parts)
     except OrchestratorError:
@@ -98,6 +106,8 @@ def content_key(
     for reads_as, source in sources_of(state, node):
         digest.update(f"\0{reads_as}\0{source.status.value}\0".encode())
         digest.update(source.value or b"")
+        for left in source.artifacts:
+            digest.update(f"\0{left.name}\0{left.sha256}\0".encode())
         if source.error is not None:
             digest.update(f"{source.error.type}: {source.error.message}".encode())
         for entry in source.ledger:
@@ -130,5 +140,6 @@ def finish_with(node: NodeState, attempt: int, outcome: Outcome) -> tuple[Finish
         writes=tuple(writes),
         gate_verdict=top_level,
         restored=True,
+        artifacts=outcome.artifacts,
     )
     return command, values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -46,7 +47,8 @@ class Session(Runs):
         limits: resource (``role:critic``, ``model:x``, ``name:db``) -> how many nodes at once.
         grace: seconds that a role has after it was told to stop.
         seed: of the jitter in backoffs; None draws one.
-        folder: where nodes get their folders.
+        folder: where runs get their folders; ``runs`` beside the journal by default, without one on disk a
+            temporary folder that goes when the session is left.
 
     Raises:
         RoleError: two roles have one name.
@@ -62,12 +64,14 @@ class Session(Runs):
         limits: Mapping[str, int] | None = None,
         grace: float = DEFAULT_GRACE,
         seed: int | None = None,
-        folder: str | Path = ".callboard/runs",
+        folder: str | Path | None = None,
         clock: Callable[[], int] | None = None,
     ) -> None:
         super().__init__(roles, store_of(journal, fsync))
         self._limits = dict(limits or {})
-        self._grace, self._seed, self._folder = grace, seed, Path(folder)
+        self._grace, self._seed = grace, seed
+        self._fleeting = folder is None and not self._store.durable
+        self._folder = self._store.folder if folder is None else Path(folder)
         self._clock = clock or time.monotonic_ns
         self._stack: AsyncExitStack | None = None
 
@@ -98,6 +102,8 @@ class Session(Runs):
             for run in list(self._runs.values()):
                 run.interrupt()
                 await run.over()
+        if self._fleeting:
+            shutil.rmtree(self._folder, ignore_errors=True)
         if exc is None:
             return await stack.__aexit__(None, None, None)
         # the caller's error leaves as it is, not inside a group: no task of ours had a part in it

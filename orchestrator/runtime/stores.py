@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from secrets import token_hex
+from tempfile import gettempdir
 from typing import Any, Protocol
 
 from orchestrator.core.records import Record
@@ -24,6 +26,10 @@ class Store(Protocol):
     @property
     def durable(self) -> bool:
         """True if the logs outlive the process."""
+
+    @property
+    def folder(self) -> Path:
+        """Where runs have their folders unless somebody says otherwise; it need not exist."""
 
     def new(self, run: str, name: str, definition: str) -> Journal:
         """The log of a new run."""
@@ -50,6 +56,7 @@ class MemoryStore:
         """``make`` gives an empty journal for each run."""
         self._make = make
         self._logs: dict[str, tuple[Journal, int]] = {}
+        self.folder = Path(gettempdir()) / f"callboard-{token_hex(8)}"
         #: what drives each run: functions that no file names live as long as the session
         self.prepared: dict[str, Prepared] = {}
 
@@ -94,6 +101,7 @@ class FileStore:
             JournalError: it cannot be opened, or is no journal of ours.
         """
         self.path = Path(path)
+        self.folder = self.path.absolute().parent / "runs"
         self._file = JournalFile.open(path, fsync=fsync)
         self._logs: dict[str, RunLog] = {}
 

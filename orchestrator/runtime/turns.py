@@ -16,11 +16,13 @@ from pydantic import TypeAdapter
 from emissions import Emission, Receipt, Refused
 from orchestrator.core.commands import Ask, Memoise
 from orchestrator.core.context import view_of
+from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import Status
 from orchestrator.core.templates import compile_template, render_json
 from orchestrator.runtime import writes
+from orchestrator.runtime.artifacts import made, places, where
 from orchestrator.runtime.kernel import Halted
 from orchestrator.runtime.steering import rendered
 from orchestrator.runtime.threads import call_on_loop
@@ -56,6 +58,8 @@ class RoleTurn:
     _left: float = inf
     branch: Any = None
     deadline: float | None = None
+    #: the files that it declared and left, when its body has returned
+    left: tuple[LeftArtifact, ...] = ()
     #: the scope of this attempt's timeout
     scope: CancelScope | None = None
 
@@ -142,17 +146,13 @@ class RoleTurn:
 
     @property
     def workdir(self) -> Path:
-        """The node's folder; made when it is asked for."""
-        folder = self._engine.folder / self._state.op.name
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        """The folder that the node works in; made when it is asked for."""
+        return made(where(self._engine, self._state))
 
     @property
     def artifacts(self) -> Mapping[str, Path]:
-        """Where the files that this node's role declares belong."""
-        role = self._engine.bodies.role_of(self._state)
-        declared = () if role is None else role.artifacts
-        return {artifact.name: self.workdir / artifact.path for artifact in declared}
+        """Where the files that this node is to leave belong."""
+        return places(self._state, self._engine.bodies.role_of(self._state), self.workdir)
 
     # --- speaking ------------------------------------------------------------------------------
 
