@@ -1,5 +1,6 @@
 """Roles from files, by path: a project's `cast.py` and `cast/*.md`."""
 
+import ast
 import hashlib
 import importlib.util
 import re
@@ -45,8 +46,23 @@ def load_roles(path: str | Path) -> list[Role]:
     raise RoleError(f"{place}: a role file is Python (.py) or Markdown (.md)")
 
 
+def load_module(path: str | Path) -> ModuleType:
+    """Run a Python file under a private module name and return the module; once while it does not change.
+
+    Its folder is not put on `sys.path`.
+
+    Raises:
+        RoleError: the file cannot be read or run; the message names file and line.
+    """
+    place = Path(path)
+    return _module(place, _read(place))
+
+
 def _read(place: Path) -> bytes:
     try:
+        if place.exists() and not place.is_file():
+            # a named pipe would block until somebody writes
+            raise RoleError(f"{place}: this is no regular file; give the path of a role file")
         with place.open("rb") as file:
             content = file.read(MAX_FILE + 1)
     except OSError as error:
@@ -56,22 +72,35 @@ def _read(place: Path) -> bytes:
     return content
 
 
-def _python_roles(place: Path, content: bytes) -> list[Role]:
+def _module(place: Path, content: bytes) -> ModuleType:
     digest = hashlib.sha256(
         str(place.resolve()).encode(errors="surrogateescape") + b"\0" + content
     ).hexdigest()
     name = f"_callboard_cast_{digest[:20]}"
-    module = sys.modules.get(name) or _run(name, place)
+    return sys.modules.get(name) or _run(name, place)
+
+
+def _python_roles(place: Path, content: bytes) -> list[Role]:
+    module = _module(place, content)
     roles: list[Role] = []
-    for value in vars(module).values():
-        if isinstance(value, Role) and not any(value is role for role in roles):
-            roles.append(value)
-    for role in roles:
-        if not role.origin:
-            object.__setattr__(
-                role, "origin", str(place)
-            )  # the loader alone knows where a bare Role(...) stood
+    for name, value in vars(module).items():
+        if not isinstance(value, Role) or any(value is role for role in roles):
+            continue
+        roles.append(value)
+        if not value.origin:
+            # the loader alone knows where a bare Role(...) stood
+            object.__setattr__(value, "origin", f"{place}:{_line_of_name(name, content)}")
     return roles
+
+
+def _line_of_name(name: str, content: bytes) -> int:
+    """The line that gives a name of a module its last value; 1 if the module came by it in another way."""
+    lines = [
+        node.lineno
+        for node in ast.walk(ast.parse(content))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
+    ]
+    return max(lines, default=1)
 
 
 def _run(name: str, place: Path) -> ModuleType:

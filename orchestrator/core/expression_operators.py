@@ -13,6 +13,7 @@ from orchestrator.core.expression_values import (
     Meter,
     MissingValueError,
     NodeView,
+    as_text,
     bounded,
     charge,
     equal,
@@ -71,6 +72,8 @@ def _step(value: object, key: object, trail: Callable[[], str], column: int) -> 
         if key == "artifacts":
             return value.artifacts
         value = value.value()
+        if key == "text" and not (isinstance(value, Mapping) and key in value):
+            return as_text(value)
     if isinstance(value, Mapping) and type(key) is str:
         if key in value:
             return value[key]

@@ -70,6 +70,8 @@ class MissingValueError(ExpressionError):
 class NodeView:
     """One node as expressions see it: ``name.status``, ``name.artifacts``, everything else its value.
 
+    ``name.text`` is the value's own field of this name if it has one; else the value as it stands in a text.
+
     Attributes:
         name: the node. status: where it stands.
         artifacts: name -> path of what it left.

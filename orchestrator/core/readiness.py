@@ -93,12 +93,16 @@ def _edges(state: RunState, node: NodeState) -> tuple[tuple[str, ...], NodeSkipp
     handles: tuple[str, ...] = ()
     alive = carrying = discounted = 0
     blocked: EdgeState | None = None
+    ways: list[tuple[EdgeState, bool]] = []
     for edge in node.ins:
         source = state.nodes[edge.source]
         lives = _lives(state, edge, source)
         if lives and source.status is Status.FAILED and not source.handled:
             handles = (*handles, edge.source)
         if edge.waits_only and not edge.spec.required:
+            continue
+        if edge.spec.way:
+            ways.append((edge, lives))
             continue
         carrying += 1
         if lives:
@@ -107,7 +111,9 @@ def _edges(state: RunState, node: NodeState) -> tuple[tuple[str, ...], NodeSkipp
             discounted += 1
         elif blocked is None:
             blocked = edge
-    if not carrying or (node.op.needs == "any" and alive):
+    if ways and not any(lives for _, lives in ways):
+        blocked = blocked or ways[0][0]
+    if (not carrying and blocked is None) or (node.op.needs == "any" and alive):
         return handles, None
     if node.op.needs == "all" and blocked is None and discounted < carrying:
         return handles, None

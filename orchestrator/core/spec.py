@@ -102,6 +102,7 @@ class Edge(_Spec, frozen=True):
         accept: outcomes of the source under which the edge can live.
         required: a join edge that was asked to be required makes its target fail to start if dead.
         reads_as: the name under which the target reads the source's value.
+        way: one of several ways to a node that needs all of its other edges; it needs one of these beside.
     """
 
     source: str
@@ -113,6 +114,7 @@ class Edge(_Spec, frozen=True):
     required: bool = False
     label: str | None = None
     reads_as: str | None = None
+    way: bool = False
 
 
 class Undecided(StrEnum):
@@ -210,7 +212,10 @@ class Operation(_Spec, frozen=True):
         branch: name of a shared branch. inherit: node whose messages it starts from.
         speaks: the operation takes a branch (a conversational verb on a model or agent).
         uses: names of ``limits`` that the node takes while it runs.
-        models: the tiers, cheapest first; tier: the one in use.
+        models: the tiers, cheapest first; tier: the one in use. effort: how hard the model thinks.
+        tools: names of the role's tools that the node may use; None is all of them.
+        asks: a model gets asking a person as a tool.
+        inputs: predecessors that a model is shown; None is all of them.
         returns: JSON Schema of the value as JSON text, or None.
         writes: context key under which the value is also written.
         sources: names of the predecessors that an aggregation reads.
@@ -239,6 +244,10 @@ class Operation(_Spec, frozen=True):
     uses: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     tier: int = 0
+    effort: str | None = None
+    tools: tuple[str, ...] | None = None
+    asks: bool = False
+    inputs: tuple[str, ...] | None = None
     returns: str | None = None
     writes: str | None = None
     sources: tuple[str, ...] = ()

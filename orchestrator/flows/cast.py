@@ -51,7 +51,7 @@ def load_cast(source: Source, document: Document, folder: Path) -> tuple[Cast, l
             continue
         try:
             for role in load_roles(path):
-                catalogue.add(role, origin=str(path))
+                catalogue.add(role, origin=role.origin or str(path))
                 own.append(role.name)
         except RoleError as error:
             problems.append(source.problem(place, str(error)))

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
-from emissions import EMISSIONS, SpawnRequest, TaskAssignment, Verdict
+from emissions import Verdict
 from orchestrator.core.context import REDUCERS
 from orchestrator.core.spec import name_fault
 from orchestrator.core.templates import walk_texts
 from orchestrator.errors import CycleError
+from orchestrator.flows.budgets import check_budgets
 from orchestrator.flows.check_files import check_files
+from orchestrator.flows.choices import check_choices
 from orchestrator.flows.graph import topological_order
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
-from orchestrator.flows.operations import WORDS_OF_EXPRESSIONS
+from orchestrator.flows.operations import BRANCH_VERBS, WORDS_OF_EXPRESSIONS
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity
+from orchestrator.flows.reach import check_reach
 from orchestrator.flows.references import References, Surroundings
 from orchestrator.flows.shapes import ShapeError
-from roles import Role
 
 __all__ = ["check"]
 
@@ -30,23 +32,24 @@ _SECRET: Final = re.compile(
 )
 _SECRET_KEY: Final = re.compile(r"(?:^|_)(?:password|passwd|secret|token|api_?key)$", re.IGNORECASE)
 _SECRET_LENGTH: Final = 8
-_EDGE_ROOTS: Final = ("args", "context", "nodes")
 
 
-def check(source: Source, outline: Outline) -> Iterator[Problem]:
-    """Yield every problem of a document that fits the schema."""
-    yield from _Checker(source, outline).run()
+#: What a node without a role may perform, beside what a session registers.
+_VERBS: Final = BRANCH_VERBS | {"act"}
+
+
+def check(source: Source, outline: Outline, operations: Collection[str] = ()) -> Iterator[Problem]:
+    """Yield every problem of a document that fits the schema; ``operations``: what a session registered."""
+    yield from _Checker(source, outline, operations).run()
 
 
 class _Checker:
-    def __init__(self, source: Source, outline: Outline) -> None:
+    def __init__(self, source: Source, outline: Outline, operations: Collection[str]) -> None:
+        self.operations = operations
         self.source, self.outline, self.document = source, outline, outline.document
         self.references = References(source, outline)
 
     def run(self) -> Iterator[Problem]:
-        yield self.source.problem(
-            ("version",), "version 1 of the format is unstable and may still change", Severity.NOTE
-        )
         dependents = self.outline.dependents()
         for name in self.document.nodes:
             yield from self._name(name)
@@ -58,8 +61,10 @@ class _Checker:
         yield from self._edges()
         yield from self._branches()
         yield from self._top()
-        yield from self._budget()
         yield from check_files(self.source, self.outline)
+        yield from check_choices(self.source, self.outline)
+        yield from check_budgets(self.source, self.outline, self.references)
+        yield from check_reach(self.source, self.outline)
         yield from self._secrets()
 
     def tell(
@@ -89,13 +94,32 @@ class _Checker:
                 named = "the cast: holds no role" if self.document.cast else "the document names no cast:"
                 message += f" ({named})"
             yield self.tell((*place, "role"), message)
-        role = self.outline.role(name)
+        yield from self._unperformed(name)
+
+    def _unperformed(self, name: str) -> Iterator[Problem]:
+        """Who would have to perform a node and cannot."""
+        node, role, place = self.document.nodes[name], self.outline.role(name), ("nodes", name)
         if role is not None and role.fn is None:
             message = (
                 f"{name}: role {role.name} has no function, and this version runs no language models: "
                 "the run would be refused; give it a function with @role()"
             )
             yield self.tell((*place, "role"), message, Severity.WARNING)
+        verb = node.operation
+        if verb is None or verb in self.operations:
+            return
+        if verb in _VERBS:
+            message = (
+                f"{name}: {verb} without a role is for language models, and this version runs none: "
+                "the run would be refused; give it a role with a function"
+            )
+            yield self.tell((*place, "operation"), message, Severity.WARNING)
+        else:
+            message = (
+                f"there is no operation {verb!r}{suggestion(verb, [*self.operations, *sorted(_VERBS)])} "
+                "(a session registers others: session.register_operation)"
+            )
+            yield self.tell((*place, "operation"), message)
 
     def _after(self, name: str) -> Iterator[Problem]:
         seen: set[str] = set()
@@ -151,19 +175,6 @@ class _Checker:
         if node.inherit is not None and not self.outline.is_above(node.inherit, name):
             message = f"{name} inherits from {node.inherit!r}, which is no node before it; add it to after"
             yield self.tell((*place, "inherit"), message)
-        role = self.outline.role(name)
-        granted = {kind.__name__ for kind in role.grants} if role is not None else set(EMISSIONS)
-        for number, kind in enumerate(node.emits or ()):
-            if kind not in EMISSIONS:
-                yield self.tell(
-                    (*place, "emits", number), f"there is no emission {kind!r}{suggestion(kind, EMISSIONS)}"
-                )
-            elif kind not in granted:
-                assert role is not None
-                message = (
-                    f"{name} cannot emit {kind}: its role {role.name} does not declare it; emits only narrows"
-                )
-                yield self.tell((*place, "emits", number), message)
 
     def _expressions(self, name: str) -> Iterator[Problem]:
         node, place, around = self.document.nodes[name], ("nodes", name), Surroundings(name)
@@ -189,9 +200,6 @@ class _Checker:
                     place, f"{edge.source} -> {edge.target} is named twice; once is enough, in after or edges"
                 )
             pairs.add((edge.source, edge.target))
-            if self.document.nodes[edge.target].after:
-                message = f"{edge.target} has after and an edge; this version runs a node with one of the two"
-                yield self.tell((*place, "to"), message)
             if edge.otherwise:
                 if edge.when is not None or edge.source in otherwise:
                     yield self.tell(
@@ -199,7 +207,7 @@ class _Checker:
                     )
                 otherwise.add(edge.source)
             if edge.when is not None:
-                around = Surroundings(edge.source, _EDGE_ROOTS, bare=False, source=edge.source)
+                around = Surroundings(edge.source, source=edge.source)
                 yield from self.references.condition((*place, "when"), edge.when, around)
         yield from self._cycle()
 
@@ -219,9 +227,13 @@ class _Checker:
 
     def _branches(self) -> Iterator[Problem]:
         last: dict[str, str] = {}
+        named = [node.branch for node in self.document.nodes.values() if node.branch is not None]
         for name, node in self.document.nodes.items():
             if node.branch is None:
                 continue
+            if named.count(node.branch) == 1:
+                message = f"only {name} names the branch {node.branch!r}; a branch of its own it has anyway"
+                yield self.tell(("nodes", name, "branch"), message, Severity.WARNING)
             before = last.get(node.branch)
             ordered = (
                 before is None or self.outline.is_above(before, name) or self.outline.is_above(name, before)
@@ -255,40 +267,12 @@ class _Checker:
         for name, text in self.document.outputs.items():
             yield from self.references.texts(("outputs", name), text, Surroundings(None))
 
-    def _budget(self) -> Iterator[Problem]:
-        budget, catalogue = self.document.budget, self.outline.cast.catalogue
-        only_args = Surroundings(None, ("args",), bare=False)
-        for name, value in budget.model_dump(exclude_none=True).items():
-            yield from self.references.texts(("budget", name), value, only_args)
-        for number, name in enumerate(budget.assignees or ()):
-            if name not in catalogue and self.outline.cast.complete:
-                message = f"there is no role {name!r}{suggestion(name, catalogue.names)}"
-                yield self.tell(("budget", "assignees", number), message)
-        growing = [name for name in self.document.nodes if self._may_grow(name)]
-        if growing and budget.spawns is None:
-            message = f"{growing[0]} may spawn nodes; state how many: budget: {{spawns: 10}}, or 0 for none"
-            yield self.tell(("budget",), message, key=True)
-        for name in growing if budget.spawns == 0 else ():
-            yield self.tell(
-                ("nodes", name), f"{name} may spawn nodes, but spawns is 0", Severity.WARNING, key=True
-            )
-
-    def _may_grow(self, name: str) -> bool:
-        role: Role | None = self.outline.role(name)
-        emits = self.document.nodes[name].emits
-        grow = {SpawnRequest, TaskAssignment}
-        return role is not None and any(
-            kind in grow and (emits is None or kind.__name__ in emits) for kind in role.emits
-        )
-
     def _secrets(self) -> Iterator[Problem]:
         for place, text in walk_texts(self.source.data):
-            named = (
-                bool(place)
-                and isinstance(place[-1], str)
-                and _SECRET_KEY.search(place[-1])
-                and len(text) >= _SECRET_LENGTH
-            )
-            if _SECRET.search(text) or (named and "${" not in text and "nodes" in place[:1]):
+            # an argument is called by its key, and given its value one level below
+            word = place[1] if place[:1] == ("args",) and place[2:] == ("default",) else place[-1:][0]
+            named = isinstance(word, str) and _SECRET_KEY.search(word) and len(text) >= _SECRET_LENGTH
+            literal = "${" not in text and place[:1] in (("nodes",), ("args",))
+            if _SECRET.search(text) or (named and literal):
                 message = "this looks like a secret; give it in the environment, not in the document"
                 yield self.tell(place, message, Severity.WARNING)

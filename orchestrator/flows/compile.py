@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
+import pydantic
+
+from orchestrator.core.encoding import changed
 from orchestrator.core.spec import DOCUMENT_ACCEPTS, Artifact, Gate, Operation, Retry, Undecided
 from orchestrator.core.templates import needs_rendering
 from orchestrator.flows.builder import OperationGraphBuilder
@@ -14,13 +17,28 @@ from orchestrator.flows.graph import Graph
 from orchestrator.flows.operations import create_operation
 from orchestrator.flows.outline import Outline
 
-__all__ = ["compile_flow", "sentences"]
+__all__ = ["compile_flow", "retry_of", "sentences"]
 
 
 class _DocumentBuilder(OperationGraphBuilder):
     """A builder whose edges live when their source completed, as a document's ``after`` says."""
 
     accepts: tuple[str, ...] = DOCUMENT_ACCEPTS
+
+    def add_way(self, edge: EdgeSpec, when: str | None) -> None:
+        """Add one of the ways to a node; where ``after`` stands too, it needs one beside all of those."""
+        self.add_edge(edge.source, edge.target, when=when, label="else" if edge.otherwise else None)
+        if self._operations[edge.target].needs == "all":
+            pair = (edge.source, edge.target)
+            self._edges[pair] = changed(self._edges[pair], way=True)
+
+    def share(self, branch: str) -> None:
+        """Name a branch that nodes of the document share; the session makes it unless it has it."""
+        self._branches.setdefault(branch, None)
+
+    def validate_into(self, name: str, model: type) -> None:
+        """Read a node's value into a model that the document names."""
+        self._returns[name] = model
 
 
 def compile_flow(outline: Outline) -> Graph:
@@ -33,9 +51,13 @@ def compile_flow(outline: Outline) -> Graph:
         for _, source, accept in entries:
             if accept != DOCUMENT_ACCEPTS:
                 builder.add_edge(source, name, accept=accept)
+        node, model = outline.node(name), outline.model(name)
+        if node.branch is not None:
+            builder.share(node.branch)
+        if isinstance(model, type) and issubclass(model, pydantic.BaseModel):
+            builder.validate_into(name, model)
     for edge, when in _conditions(outline.document.edges):
-        label = "else" if edge.otherwise else None
-        builder.add_edge(edge.source, edge.target, when=when, label=label)
+        builder.add_way(edge, when)
     artifacts = tuple(
         Artifact(name=one.name, path=one.path or "", required=one.required, kind=one.kind)
         for one in outline.document.artifacts
@@ -54,14 +76,19 @@ def _operation(outline: Outline, name: str) -> Operation:
         instruction=node.instruction,
         gate=_gate(node.gate),
         when=node.when,
-        needs="any" if name in outline.edges_to else "all",
+        needs="any" if name in outline.edges_to and not node.after else "all",
         returns=outline.returns(name),
-        retry=_retry(node.retry if node.retry is not None else document.defaults.retry),
+        retry=retry_of(node.retry if node.retry is not None else document.defaults.retry),
         timeout=node.timeout if node.timeout is not None else document.defaults.timeout,
         deadline=node.deadline,
         fresh=node.fresh,
         uses=node.uses,
         emits=node.emits,
+        models=_models(outline, name),
+        effort=_effort(outline, name),
+        tools=node.tools,
+        asks=node.asks,
+        inputs=_inputs(node),
         branch=node.branch,
         inherit=node.inherit,
         writes=node.writes,
@@ -76,16 +103,40 @@ def _operation(outline: Outline, name: str) -> Operation:
     )
 
 
+def _models(outline: Outline, name: str) -> tuple[str, ...]:
+    """The tiers of a node that chooses its model: that one, then what its role has above it."""
+    node, role = outline.node(name), outline.role(name)
+    chosen = node.model or (outline.document.defaults.model if outline.speaks(name) else None)
+    if chosen is None:
+        return ()
+    tiers = role.models if role is not None else ()
+    at = tiers.index(chosen) if chosen in tiers else 0
+    return (chosen, *tiers[at + 1 :])
+
+
+def _effort(outline: Outline, name: str) -> str | None:
+    node = outline.node(name)
+    return node.effort or (outline.document.defaults.effort if outline.speaks(name) else None)
+
+
+def _inputs(node: NodeSpec) -> tuple[str, ...] | None:
+    if isinstance(node.inputs, list):
+        return tuple(node.inputs)
+    return () if node.inputs == "none" else None
+
+
 def _gate(gate: GateSpec | bool | None) -> Gate | None:
     if isinstance(gate, GateSpec):
         return Gate(refuse_on=tuple(gate.refuse_on), on_undecided=Undecided(gate.on_undecided))
     return Gate() if gate else None
 
 
-def _retry(retry: RetrySpec | int | None) -> Retry | None:
+def retry_of(retry: RetrySpec | int | None) -> Retry | None:
+    """What a document's ``retry`` means; a pause that is stated is never made shorter."""
     if isinstance(retry, RetrySpec):
+        plain = Retry(attempts=retry.attempts, on=tuple(retry.on))
         backoff = 0.0 if retry.backoff is None else seconds(retry.backoff)
-        return Retry(attempts=retry.attempts, backoff=backoff, on=tuple(retry.on))
+        return changed(plain, backoff=backoff, max_delay=max(plain.max_delay, backoff))
     return None if retry is None else Retry(attempts=retry)
 
 

@@ -13,6 +13,7 @@ from orchestrator.flows.durations import DURATION_FORM, seconds
 
 __all__ = [
     "LATER",
+    "VERSION",
     "AfterSpec",
     "ArgSpec",
     "ArtifactSpec",
@@ -29,14 +30,12 @@ __all__ = [
     "flow_schema",
 ]
 
+#: The newest version of the format that is read; docs/flows.md says what it promises.
+VERSION: Final = 1
 #: Keys of the format that this version reads as far as their name, by where they stand.
 LATER: Final = {
     "document": ("schedule", "prompt", "planner", "max_nodes", "reactive"),
-    "node": (
-        *("for_each", "as", "max", "ask", "choices", "expires", "default", "show", "flow"),
-        *("tools", "model", "effort", "asks", "inputs"),
-    ),
-    "defaults": ("model", "effort"),
+    "node": ("for_each", "as", "max", "ask", "choices", "expires", "default", "show", "flow"),
     "gate": ("refusals", "back_to"),
 }
 
@@ -146,6 +145,8 @@ Retries = Annotated[int, Field(ge=1, le=1_000)] | RetrySpec
 class Defaults(_Part):
     """What every node has unless it says otherwise."""
 
+    model: Name | None = Field(default=None, description="For nodes that a language model performs.")
+    effort: Name | None = Field(default=None, description="Likewise; in the provider's word.")
     retry: Retries | None = None
     timeout: Duration | None = None
 
@@ -216,10 +217,18 @@ class NodeSpec(_Part):
         default=None, description="Its verdict can veto what depends on it."
     )
     returns: Any = Field(
-        default=None, description="Shape of its value: {summary: str, files: [str]}, or a JSON Schema file."
+        default=None,
+        description="Shape of its value: {summary: str, files: [str]}, a JSON Schema file, or module:Model.",
     )
     writes: Name | None = Field(default=None, description="Context key that the value is also written to.")
     emits: list[Name] | None = Field(default=None, description="Narrows what the role may emit.")
+    tools: list[Name] | None = Field(default=None, description="Narrows what the role may use.")
+    model: Name | None = Field(default=None, description="Its first tier, as PROVIDER:NAME.")
+    effort: Name | None = Field(default=None, description="How hard its model thinks.")
+    asks: bool = Field(default=False, description="Its model may ask a person.")
+    inputs: Literal["all", "none"] | list[Name] | None = Field(
+        default=None, description="Which predecessors its model is shown."
+    )
     retry: Retries | None = None
     timeout: Duration | None = Field(default=None, description="Per attempt.")
     deadline: Duration | None = Field(default=None, description="Per node.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -86,26 +86,31 @@ class Flow:
         """Its roles: those of ``cast:`` and the library's. Loading them runs the cast's Python files."""
         return self._cast[0].catalogue
 
-    def check(self) -> list[Problem]:
-        """Everything that is wrong or doubtful, by place; nothing runs but the cast's Python files."""
+    def check(self, operations: Collection[str] = ()) -> list[Problem]:
+        """Everything that is wrong or doubtful, by place; nothing runs but the cast's Python files.
+
+        Args:
+            operations: names that the session registers, which nodes may perform.
+        """
         _, faults = self._cast
         found = [*self._problems, *hidden_modules(self._source, self.path.parent), *faults]
-        found += check(self._source, self._outline)
+        found += check(self._source, self._outline, operations)
         if any(problem.severity is Severity.ERROR for problem in self._problems):
             # What did not fit the schema was left out: advice about the rest might be about that.
             found = [problem for problem in found if problem.severity is not Severity.WARNING]
         return ordered(found)
 
-    def bind(self, args: Mapping[str, object] | None = None) -> BoundFlow:
+    def bind(self, args: Mapping[str, object] | None = None, operations: Collection[str] = ()) -> BoundFlow:
         """Bind the flow to its arguments.
 
         Args:
             args: values by name; texts are read by the argument's type.
+            operations: names that the session registers.
 
         Raises:
             FlowError: the document has an error, or an argument does not fit.
         """
-        self._refuse_errors()
+        graph = self._compiled(operations)
         document, catalogue = self.document, self.roles
         try:
             values = bind_arguments(document.args, args or {})
@@ -115,7 +120,7 @@ class Flow:
         limits = document.limits
         kinds = {"role": limits.roles, "model": limits.models, "name": limits.names}
         return BoundFlow(
-            graph=self.graph,
+            graph=graph,
             args=values,
             context={},
             reducers={key: spec.reduce for key, spec in document.context.items() if spec.reduce is not None},
@@ -132,7 +137,10 @@ class Flow:
         Raises:
             FlowError: the document has an error.
         """
-        self._refuse_errors()
+        return self._compiled(())
+
+    def _compiled(self, operations: Collection[str]) -> Graph:
+        self._refuse_errors(operations)
         try:
             return compile_flow(self._outline)
         except (GraphError, OperationError) as error:
@@ -142,8 +150,8 @@ class Flow:
         """For every node, when it runs: "publish runs if review and audit completed"."""
         return sentences(self._outline)
 
-    def _refuse_errors(self) -> None:
-        first = next((one for one in self.check() if one.severity is Severity.ERROR), None)
+    def _refuse_errors(self, operations: Collection[str]) -> None:
+        first = next((one for one in self.check(operations) if one.severity is Severity.ERROR), None)
         if first is not None:
             raise FlowError(first.message, file=first.file, line=first.line, column=first.column)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.core.expressions import compile_expression
@@ -16,8 +16,8 @@ __all__ = ["CONDITION_NAMES", "Graph", "find_cycle", "topological_order"]
 
 #: Names that mean something in every condition, beside the nodes'.
 CONDITION_NAMES = frozenset({"args", "context", "nodes", "emissions"})
-#: What an edge's condition can name; nodes there are ``nodes['x']``.
-_EDGE_NAMES = frozenset({"result", "status", "args", "context", "nodes"})
+#: What an edge's condition can name beside nodes.
+_EDGE_NAMES = CONDITION_NAMES | {"result", "status"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Graph:
         edges: in declaration order.
         roles: roles given by value; others are found by name when a session runs the graph.
         predicates: condition objects; ``Edge.predicate`` is an index into them.
-        branches: live branches given by value, by name.
+        branches: live branches by name; None for one that the session makes if it has none of this name.
         artifacts: files that the run must leave.
         returns: pydantic models that values are validated into, by node; the JSON Schema is on the operation.
     """
@@ -79,23 +79,21 @@ class Graph:
                     )
                     raise UnknownNodeError(message)
             if edge.when is not None:
-                self._check_when(edge.when, f"the edge {edge.source} -> {edge.target}", _EDGE_NAMES, ())
+                self._check_when(edge.when, f"the edge {edge.source} -> {edge.target}", _EDGE_NAMES)
         for operation in self.operations.values():
             if operation.when is not None:
-                self._check_when(operation.when, operation.name, CONDITION_NAMES, self.operations)
+                self._check_when(operation.when, operation.name, CONDITION_NAMES)
 
-    def _check_when(self, text: str, where: str, roots: frozenset[str], bare: Collection[str]) -> None:
+    def _check_when(self, text: str, where: str, roots: frozenset[str]) -> None:
         for path in compile_expression(text).paths:
-            name, known = path.root, bare
+            name = path.root
             if name in roots:
                 if name != "nodes" or len(path.steps) == 1 or not isinstance(path.steps[1], str):
                     continue
-                name, known = path.steps[1], self.operations
-            if name in known:
-                continue
-            hint = suggestion(name, [*sorted(roots), *known])
+                name = path.steps[1]
             if name in self.operations:
-                hint = f" here by this name; write nodes['{name}'], or result for the edge's source"
+                continue
+            hint = suggestion(name, [*sorted(roots), *self.operations])
             raise UnknownNodeError(f"when of {where} names {name!r}, which does not exist{hint}")
 
     def _check_branches(self, order: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ other YAML readers take for something else (``no``, ``12:30:45``, ``010``, dates
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,6 +95,10 @@ def read_source(path: str | Path) -> Source:
         what = "is Python; a flow document is YAML, and names this file in its cast:"
         raise FlowError(what, file=str(path))
     try:
+        # a named pipe blocks whoever opens it until somebody writes
+        mode = Path(path).stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise FlowError("cannot be read: it is no regular file; give the path of a document", file=file)
         with Path(path).open("rb") as stream:
             raw = stream.read(SIZE_LIMIT * 4 + 1)
     except OSError as error:

@@ -64,7 +64,10 @@ class OperationOptions(TypedDict, total=False):
         fresh: start every turn with an empty conversation.
         uses: names of limits.
         emits: kinds, narrowing the role's.
-        models: tiers, cheapest first.
+        models: tiers, cheapest first. effort: how hard the model thinks.
+        tools: names, narrowing the role's.
+        asks: a model may ask a person.
+        inputs: predecessors that a model is shown; None for all.
         branch: name of a shared branch.
         inherit: node whose messages it starts from.
         writes: context key that the value is also written to.
@@ -89,6 +92,10 @@ class OperationOptions(TypedDict, total=False):
     uses: Iterable[str]
     emits: Iterable[str] | None
     models: Iterable[str]
+    effort: str | None
+    tools: Iterable[str] | None
+    asks: bool
+    inputs: Iterable[str] | None
     branch: str | None
     inherit: str | None
     writes: str | None
@@ -325,6 +332,10 @@ _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = {
     "uses": _texts,
     "emits": _optional_texts,
     "models": _texts,
+    "effort": _optional,
+    "tools": _optional_texts,
+    "asks": _flag,
+    "inputs": _optional_texts,
     "branch": _optional,
     "inherit": _optional,
     "writes": _optional,

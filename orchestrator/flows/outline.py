@@ -13,7 +13,8 @@ from orchestrator.core.spec import Artifact
 from orchestrator.errors import OperationError
 from orchestrator.flows.cast import Cast
 from orchestrator.flows.document import AfterSpec, Document, EdgeSpec, NodeSpec
-from orchestrator.flows.operations import json_schema
+from orchestrator.flows.models import load_model
+from orchestrator.flows.operations import BRANCH_VERBS, json_schema
 from orchestrator.flows.shapes import GATE_FIELDS, Schema, ShapeError, schema_of
 from roles import Role
 
@@ -35,6 +36,7 @@ class Outline:
     def __init__(self, document: Document, cast: Cast, folder: Path) -> None:
         self.document, self.cast, self.folder = document, cast, folder
         self.order = {name: number for number, name in enumerate(document.nodes)}
+        self._models: dict[str, object] = {}
 
     def role(self, name: str) -> Role | None:
         """The role of a node, if it has one that is known."""
@@ -44,6 +46,13 @@ class Outline:
     def unknown(self, name: str) -> bool:
         """True if a node's role is not known, so that nothing can be said of what it leaves."""
         return self.document.nodes[name].role is not None and self.role(name) is None
+
+    def speaks(self, name: str) -> bool:
+        """Whether a language model performs a node, as far as the document tells."""
+        node, role = self.document.nodes[name], self.role(name)
+        if node.role is not None:
+            return role is not None and role.fn is None
+        return node.operation in BRANCH_VERBS
 
     def after(self, name: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Entries of a node's ``after``: position, predecessor, accepted outcomes."""
@@ -104,19 +113,34 @@ class Outline:
         shape = self.document.nodes[name].returns
         if isinstance(shape, str) and shape.endswith(".json"):
             return self._schema_file(shape)
-        if isinstance(shape, str) and ":" in shape:
-            raise ShapeError(
-                f"{shape!r} names a model in code, which this version does not read; write the shape"
-            )
+        model = self.model(name)
+        if model is not None:
+            return self._schema_of(model, name)
         if shape is not None:
             return schema_of(shape)
         role = self.role(name)
         if role is None or role.returns is None:
             return None
+        return self._schema_of(role.returns, name)
+
+    def model(self, name: str) -> object:
+        """What ``module:Model`` in a node's ``returns`` names, or None where it names none.
+
+        Raises:
+            ShapeError: there is no such model.
+        """
+        shape = self.document.nodes[name].returns
+        if not isinstance(shape, str) or ":" not in shape:
+            return None
+        if shape not in self._models:
+            self._models[shape] = load_model(shape, self.folder)
+        return self._models[shape]
+
+    def _schema_of(self, shape: object, name: str) -> Schema | None:
         try:
-            raw = json_schema(role.returns, name)
+            raw = json_schema(shape, name)
         except OperationError as error:
-            raise ShapeError(str(error)) from error
+            raise ShapeError(str(error).removeprefix(f"returns of {name} ")) from error
         return None if raw is None else dict(decoded(raw))
 
     def artifacts(self, name: str) -> Mapping[str, Artifact]:
@@ -128,6 +152,11 @@ class Outline:
         for own in self.document.nodes[name].artifacts:
             found[own.name] = Artifact(name=own.name, path=own.path, required=own.required, kind=own.kind)
         return found
+
+    def shapeless(self, name: str) -> bool:
+        """Whether nobody says what a node's value looks like."""
+        role = self.role(name)
+        return self.document.nodes[name].returns is None and (role is None or role.returns is None)
 
     def value(self, name: str) -> Schema:
         """What references into a node's value may count on; ``{}`` if anything may stand there."""
@@ -146,6 +175,8 @@ class Outline:
         path = self.folder / entry
         if Path(entry).is_absolute() or not path.resolve().is_relative_to(self.folder.resolve()):
             raise ShapeError(f"{entry} leaves the document's folder")
+        if path.exists() and not path.is_file():
+            raise ShapeError(f"{entry} is no regular file")
         try:
             with path.open("rb") as stream:
                 data: Any = json.loads(stream.read(_SCHEMA_LIMIT))

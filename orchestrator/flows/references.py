@@ -34,7 +34,7 @@ class Surroundings:
     Attributes:
         node: the node that it belongs to; None for outputs, which see every node.
         roots: names beside nodes.
-        bare: nodes can be named directly, not only as ``nodes['x']``.
+        bare: nodes can be named.
         source: node whose ``result`` and ``status`` an edge's condition reads.
     """
 
@@ -114,12 +114,22 @@ class References:
                 return None
             return self._node(steps[0], steps[1:], around, path)
         if root == "result" and around.source is not None:
-            return look_up(self.outline.value(around.source), steps, "result")[1]
+            return self._result(around.source, steps)
         if root in around.roots or (root == "status" and around.source is not None):
             return None
-        if root in self.outline.order and not around.bare:
-            return f"nodes are named nodes['{root}'] here; result is the value of {around.source}"
+        if not around.bare:
+            return f"there is no {root!r} here{suggestion(root, around.roots)}"
         return self._node(root, steps, around, path)
+
+    def _result(self, source: str, steps: tuple[str | int, ...]) -> str | None:
+        outline = self.outline
+        _, fault = look_up(outline.value(source), steps, "result")
+        shapeless = outline.shapeless(source)
+        if steps[:1] == ("text",) and shapeless and not outline.speaks(source):
+            fault = f"result is the value of {source}; write {source}.text"
+        elif fault and shapeless and isinstance(steps[0], str):
+            fault = f"{fault}; say what {source} gives with returns: {{{steps[0]}: str}}"
+        return fault
 
     def _node(self, name: str, steps: tuple[str | int, ...], around: Surroundings, path: Path) -> str | None:
         outline = self.outline
@@ -140,7 +150,7 @@ class References:
         if steps[0] == "status":
             return None if len(steps) == 1 else f"{name}.status is a text and has no {steps[1]!r}"
         _, fault = look_up(outline.value(name), steps, name)
-        if fault and outline.node(name).returns is None and isinstance(steps[0], str):
+        if fault and outline.shapeless(name) and isinstance(steps[0], str):
             return f"{fault}; say what {name} gives with returns: {{{steps[0]}: str}}"
         return fault
 

@@ -7,7 +7,7 @@ hide the others.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.errors import FlowError
 from orchestrator.flows.document import (
     LATER,
+    VERSION,
     ArgSpec,
     BudgetSpec,
     ContextSpec,
@@ -68,6 +69,7 @@ def validate(source: Source) -> tuple[Document, list[Problem]]:
     """
     if not isinstance(source.data, dict):
         raise FlowError("a flow is a mapping; start with version: 1", file=source.file, line=1, column=1)
+    _refuse_newer(source)
     problems: list[Problem] = []
     data = copy.deepcopy(source.data)
     _take_later(source, data, problems)
@@ -91,6 +93,19 @@ def validate(source: Source) -> tuple[Document, list[Problem]]:
     raise FlowError(first.message, file=source.file, line=first.line, column=first.column)
 
 
+def _refuse_newer(source: Source) -> None:
+    """A later version may mean anything by its keys: nothing else is said about it."""
+    version = source.data.get("version")
+    if type(version) is not int or version <= VERSION:
+        return
+    line, column = source.position(("version",))
+    message = (
+        f"version {version} of the format is newer than this callboard, which reads version {VERSION}; "
+        "install a newer callboard"
+    )
+    raise FlowError(message, file=source.file, line=line, column=column)
+
+
 def _follows(place: Place, removed: list[Place]) -> bool:
     """Whether a fault is only there because something around it, or inside it, was left out."""
     return any(place[: len(one)] == one[: len(place)] for one in removed)
@@ -109,7 +124,6 @@ def _take_later(source: Source, data: dict[str, Any], problems: list[Problem]) -
             problems.append(source.problem((*place, key), message, key=True))
 
     take(data, (), "document", "")
-    take(data.get("defaults"), ("defaults",), "defaults", " of defaults")
     nodes = data.get("nodes")
     for name, node in nodes.items() if isinstance(nodes, dict) else ():
         take(node, ("nodes", name), "node", f" of {name}")
@@ -151,10 +165,21 @@ def _fault(source: Source, place: Place, faults: list[Any], data: object) -> Pro
         forms["${args.NAME}"] = None
     value = repr(_at(data, place))
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
-    hint = (
-        " (without quotes)" if shown.strip("'\"") in ("true", "false") and "true" in " ".join(forms) else ""
-    )
+    hint = _hint(_at(data, place), shown, forms)
     return source.problem(place, f"{_words(place)} is {shown}; write {' or '.join(forms)}{hint}")
+
+
+def _hint(value: object, shown: str, forms: Iterable[str]) -> str:
+    """What the author probably meant to write."""
+    if shown.strip("'\"") in ("true", "false") and "true" in " ".join(forms):
+        return " (without quotes)"
+    if "a list" in forms and isinstance(value, str) and len(value) <= _SHOWN:
+        return f": [{', '.join(part.strip() for part in value.strip('[]').split(','))}]"
+    if "a list" in forms and isinstance(value, dict):
+        return ": [{...}]"
+    if "a text" in forms and "a list" not in forms and type(value) in (int, float, bool):
+        return f": '{str(value).lower() if type(value) is bool else value}'"
+    return ""
 
 
 def _forms(fault: Any) -> list[str]:

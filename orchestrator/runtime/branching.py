@@ -7,7 +7,6 @@ from collections.abc import Callable, MutableMapping
 
 from orchestrator.agents import DEFAULT_BRANCH, Branch
 from orchestrator.core.state import NodeState, RunState
-from orchestrator.errors import ExecutionError
 
 __all__ = ["Branches", "takes_branch"]
 
@@ -41,11 +40,7 @@ class Branches:
         self._own: dict[str, Branch] = {}
 
     def of(self, state: RunState, node: NodeState) -> tuple[Branch, str | None, bool]:
-        """A node's branch, what it was cloned from, and whether it was made now.
-
-        Raises:
-            ExecutionError: the branch that it names does not exist.
-        """
+        """A node's branch, what it was cloned from, and whether it was made now."""
         operation = node.op
         known = self._own.get(operation.name)
         if known is not None and not operation.fresh:
@@ -53,10 +48,8 @@ class Branches:
         if operation.branch is not None:
             branch = self._named(operation.branch)
             if branch is None:
-                message = (
-                    f"{operation.name} names branch {operation.branch!r}, which the session does not have"
-                )
-                raise ExecutionError(message)
+                # the run was prepared by another process, which had it
+                branch = self._owned[operation.branch] = Branch(operation.branch)
             return branch, None, False
         source = self._source(state, node)
         name = self._free(operation.name)

@@ -98,6 +98,7 @@ def content_key(
             code.rpartition("::")[2], operation.verb, operation.role, parameters, instruction,
             list(operation.models), operation.tier, operation.gate is not None, context,
             operation.workdir, [[one.name, one.path] for one in operation.artifacts],
+            operation.effort, operation.tools, operation.asks, operation.inputs,
         ]  # fmt: skip
         data = encode(parts)
     except OrchestratorError:

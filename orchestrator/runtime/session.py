@@ -230,14 +230,14 @@ class Session(Runs):
     def _make(self, what: Runnable, options: RunOptions) -> Run:
         """Resolve everything that a run names; nothing has run if this raises."""
         self._open()
-        bound = bound_of(what, options.args or {}, self.roles)
+        bound = bound_of(what, options.args or {}, self.roles, self._operations)
         earlier = self._earlier(options.reuse)
         limit = bound.budget if options.budget is None else options.budget
         if not isinstance(limit, Budget):
             raise OperationError(f"budget is {limit!r}; give a Budget, such as Budget(spawns=10)")
         if not options.parallel:
             limit = msgspec.structs.replace(limit, concurrency=1)
-        branches = {**self.branches, **_live_branches(bound.graph.branches)}
+        branches = {**self.branches, **_live_branches(bound.graph.branches, self.branches)}
         prepared = prepare(
             bound.graph,
             roles=bound.roles,
@@ -261,9 +261,11 @@ class Session(Runs):
         return self._launch(engine)
 
 
-def _live_branches(given: Mapping[str, object]) -> dict[str, Branch]:
+def _live_branches(given: Mapping[str, object], known: Mapping[str, Branch]) -> dict[str, Branch]:
     branches: dict[str, Branch] = {}
-    for name, branch in given.items():
+    for name, named in given.items():
+        # a document names branches; what the session has under a name is meant
+        branch = known.get(name, Branch(name)) if named is None else named
         if not isinstance(branch, Branch):
             message = f"branch {name!r} is a {type(branch).__name__}, not a Branch"
             raise OperationError(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ __all__ = ["Runnable", "bound_of", "source_of"]
 Runnable = Graph | OperationGraphBuilder | Flow | str | PathLike[str]
 
 
-def bound_of(what: object, args: Mapping[str, Any], roles: Catalogue) -> BoundFlow:
-    """``what`` with its arguments; the session's roles beside those of a document.
+def bound_of(
+    what: object, args: Mapping[str, Any], roles: Catalogue, operations: Collection[str] = ()
+) -> BoundFlow:
+    """``what`` with its arguments; the session's roles and operations beside those of a document.
 
     Raises:
         OperationError: it is nothing that can run. FlowError: the document cannot be read or bound.
@@ -28,7 +30,7 @@ def bound_of(what: object, args: Mapping[str, Any], roles: Catalogue) -> BoundFl
     if isinstance(what, str | PathLike):
         what = load_flow(Path(what))
     if isinstance(what, Flow):
-        bound = what.bind(args)
+        bound = what.bind(args, operations)
         merged = Catalogue()
         for source in (bound.roles, roles):
             for role in source:

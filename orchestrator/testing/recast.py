@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -169,9 +169,9 @@ class _Recast(Flow):
         self.__dict__.update(vars(flow))
         self._actors = actors
 
-    def bind(self, args: Mapping[str, object] | None = None) -> BoundFlow:
+    def bind(self, args: Mapping[str, object] | None = None, operations: Collection[str] = ()) -> BoundFlow:
         """As the flow binds, then with the stand-ins in place."""
-        bound = super().bind(args)
+        bound = super().bind(args, operations)
         catalogue = Catalogue()
         graph = _recast_graph(bound.graph, self._actors)
         for role in bound.roles:

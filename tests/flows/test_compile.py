@@ -21,7 +21,7 @@ def maker(turn): ...
 @role(emits=(Verdict,))
 def judge(turn): ...
 
-talker = Role(name="talker", body="You talk.")
+talker = Role(name="talker", body="You talk.", tools=("search", "read"), models=("p:small", "p:large"))
 """
 
 
@@ -83,10 +83,10 @@ def test_every_key_arrives(compiled):
         """
 context: {k: {reduce: extend}}
 limits: {names: {db: 1}}
-defaults: {retry: 4, timeout: 10s}
+defaults: {retry: 4, timeout: 10s, model: "p:mid", effort: low}
 on_failure: stop
 nodes:
-  a: {role: talker, branch: talk, returns: {x: [int]}, on_failure: continue}
+  a: {role: talker, branch: talk, returns: {x: [int]}, on_failure: continue, tools: [search], asks: true}
   b:
     role: judge
     after: [a]
@@ -101,7 +101,7 @@ nodes:
     uses: [db]
     writes: k
     description: for people
-  c: {operation: chat, after: [b], branch: talk, inherit: a, fresh: true, gate: true}
+  c: {operation: chat, after: [b], branch: talk, inherit: a, fresh: true, gate: true, inputs: none}
 """
     )
     a, b, c = graph.operations.values()
@@ -116,6 +116,15 @@ nodes:
     assert (b.timeout, b.deadline, b.emits, b.uses, b.writes) == (300.0, 3600.0, ("Verdict",), ("db",), "k")
     assert (b.description, b.stop_on_failure, b.speaks) == ("for people", True, False)
     assert (c.verb, c.role, c.inherit, c.fresh, c.gate, c.speaks) == ("chat", None, "a", True, Gate(), True)
+    assert (a.models, a.effort, a.tools, a.inputs, a.asks) == (
+        ("p:mid", "p:large"),
+        "low",
+        ("search",),
+        None,
+        True,
+    )
+    assert (b.models, b.effort, b.inputs) == ((), None, None), "defaults are for language models"
+    assert (c.models, c.inputs) == (("p:mid",), ())
     assert set(graph.roles) == {"talker", "judge"}
 
 
@@ -140,6 +149,36 @@ edges:
         assert [name for name, one in conditions.items() if one.evaluate_bool({"result": {"n": number}})] == [
             taken
         ]
+
+
+def test_after_and_edges_together(compiled):
+    """A node with both needs all of the one and one of the others."""
+    graph = compiled(
+        "nodes:\n  a: {role: maker}\n  b: {role: maker}\n  c: {role: maker, after: [a]}\n"
+        "edges: [{from: b, to: c, when: status == 'completed'}]\n"
+    )
+    assert graph.operations["c"].needs == "all"
+    assert [(edge.source, edge.way) for edge in graph.edges] == [("a", False), ("b", True)]
+
+
+def test_a_document_makes_its_branches_and_models_known(compiled, tmp_path):
+    """A branch that nodes name needs no session that has it; a model in code is validated into."""
+    (tmp_path / "shapes.py").write_text(
+        "from pydantic import BaseModel\n\nclass Report(BaseModel):\n    title: str\n"
+    )
+    graph = compiled(
+        "nodes:\n  a: {role: maker, branch: talk, returns: 'shapes:Report'}\n"
+        "  b: {role: maker, after: [a], branch: talk}\n"
+    )
+    assert dict(graph.branches) == {"talk": None}
+    assert graph.returns["a"].__name__ == "Report"
+    assert json.loads(graph.operations["a"].returns)["required"] == ["title"]
+
+
+def test_a_pause_that_is_stated_is_not_made_shorter(compiled):
+    """The longest pause is at least the first."""
+    graph = compiled("nodes: {a: {role: maker, retry: {attempts: 2, backoff: 5m}}}")
+    assert graph.operations["a"].retry.delay(1, 0.0) == 300.0
 
 
 def test_one_flow_many_graphs(compiled, tmp_path):

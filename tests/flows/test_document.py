@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -84,14 +85,9 @@ outputs: {note: "${publish.text}", by: "${nodes['draft'].status}"}
 """
 
 
-def test_a_good_document_has_nothing_but_the_note_on_its_version(write):
-    """Both arms begin here: no error, no warning; version 1 is announced as unstable."""
-    [note] = load_flow(write(GOOD)).check()
-    assert (note.severity, note.line, note.column) == (Severity.NOTE, 2, 10)
-    assert "unstable" in note.message
-    assert str(note).endswith(
-        "flow.yaml:2:10: note: version 1 of the format is unstable and may still change"
-    )
+def test_a_good_document_is_silent(write):
+    """Both arms begin here: no error, no warning, no note."""
+    assert load_flow(write(GOOD)).check() == []
 
 
 def test_sentences(write):
@@ -192,7 +188,12 @@ SCHEMA_FAULTS = [
     ("nodes: {x: {role: maker, gate: 1}}", "gate is 1; write true or a mapping"),
     ("nodes: {x: {role: null}}", "give it a role or an operation"),
     ("nodes: {x: {role: maker, aftr: [y]}}", "did you mean 'after'?"),
-    ("nodes: {x: {role: maker, after: y}}", "after is 'y'; write a list"),
+    ("nodes: {x: {role: maker, after: y}}", "after is 'y'; write a list: [y]"),
+    ("nodes: {x: {role: maker, after: 'y, z'}}", "write a list: [y, z]"),
+    ("nodes: {x: {role: maker, after: {node: y}}}", "write a list: [{...}]"),
+    ("nodes: {x: {role: maker, uses: db}}", "write a list: [db]"),
+    ("nodes: {x: {role: maker, description: 3}}", "write a text: '3'"),
+    ("nodes: {x: {role: maker, asks: 1}}", "asks is 1; write true or false"),
     ("nodes: {x: {role: maker, after: [3]}}", "a text"),
     ("nodes: {x: {role: maker, after: [{nod: y}]}}", "lacks the key 'node'"),
     ("nodes: {x: {role: maker, retry: 0}}", "at least 1"),
@@ -222,9 +223,9 @@ def test_the_schema_is_strict(told, text, message):
     assert any(message in one for one in found), found
 
 
-@pytest.mark.parametrize("version", ["1.10", "1.0", "2", "'1'", "true", "null"])
+@pytest.mark.parametrize("version", ["1.10", "1.0", "0", "'1'", "true", "null"])
 def test_only_version_1_is_read(told, version):
-    """bad-inputs 33: a newer or odd version is refused by name."""
+    """bad-inputs 33: an odd version is refused by name."""
     found = told(f"version: {version}\nname: d\ncast: [cast.py]\nnodes: {{x: {{role: maker}}}}")
     assert any("version is" in one and "write 1" in one for one in found)
 
@@ -249,7 +250,7 @@ def test_keys_of_later_versions_at_the_top(told, key):
 @pytest.mark.parametrize("key", LATER["node"])
 def test_keys_of_later_versions_on_nodes(told, key):
     """Named, and said not to run yet; never ignored."""
-    [one] = told(f"{HEAD}nodes: {{x: {{role: maker, {key}: 1}}}}\n")
+    one = told(f"{HEAD}nodes: {{x: {{role: maker, {key}: 1}}}}\n")[0]
     assert f"{key} of x is part of the format" in one
     assert key not in NodeSpec.model_fields
 
@@ -272,7 +273,11 @@ def test_warnings(told):
     assert warned("nodes: {x: {role: judge, gate: true}, y: {role: maker, after: [x]}}") == []
     assert warned("nodes: {x: {role: judge, emits: []}}") == []
     assert "role typed has no function" in warned("nodes: {x: {role: typed}}")[0]
+    assert "chat without a role is for language models" in warned("nodes: {x: {operation: chat}}")[0]
     assert "names nothing" in warned("nodes: {x: {role: maker, when: 1 == 1}}")[0]
+    assert "only x names the branch 'b'" in warned("nodes: {x: {role: maker, branch: b}}")[0]
+    assert "never reached" in warned("nodes: {x: {role: maker, timeout: 2h, deadline: 1h}}")[0]
+    assert "secret" in warned("args: {api_key: {default: abcdefghijkl}}\nnodes: {x: {role: maker}}")[0]
     assert "secret" in warned("nodes: {x: {role: maker, with: {api_key: abcdefghijkl}}}")[0]
     assert "secret" in warned("nodes: {x: {role: maker, instruction: use sk-abcdefghijklmnopqrstu}}")[0]
     assert (
@@ -374,3 +379,65 @@ def test_problems_print_and_sort():
     assert str(one) == "f.yaml:3:4: m"
     assert str(Problem("f.yaml", 3, 4, "m", Severity.WARNING)) == "f.yaml:3:4: warning: m"
     assert min(Problem("f", 10, 1, "b"), Problem("f", 9, 5, "a")).line == 9
+
+
+def test_a_newer_version_is_refused_by_name_and_nothing_else_is_said(write):
+    """flows.md: a reader refuses a newer version by name."""
+    with pytest.raises(
+        FlowError, match=r"flow\.yaml:1:10: version 2 of the format is newer than this"
+    ) as told:
+        load_flow(write("version: 2\nname: d\nacts: {x: 1}\n"))
+    assert "install a newer callboard" in str(told.value)
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path, told):
+    """A named pipe would block the command until somebody writes into it."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    os.mkfifo(tmp_path / "pipe.py")
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(FlowError, match="no regular file"):
+        load_flow(tmp_path / "pipe.yaml")
+    with pytest.raises(FlowError, match="no regular file"):
+        load_flow("/dev/null")
+    assert any(
+        "no regular file" in one for one in told(HEAD.replace("cast.py", "pipe.py") + "nodes: {x: {role: y}}")
+    )
+    text = f"{HEAD}nodes: {{x: {{role: maker, returns: pipe.json}}}}"
+    assert any("no regular file" in one for one in told(text))
+
+
+def test_two_roles_of_one_name_in_one_file(told, tmp_path):
+    """Both lines are said."""
+    (tmp_path / "two.py").write_text(
+        "from roles import Role, role\n\nfirst = Role(name='same')\n\n"
+        "@role(name='same')\ndef second(turn): ...\n"
+    )
+    [one] = [
+        one for one in told(HEAD.replace("cast.py", "two.py") + "nodes: {x: {role: same}}") if "two" in one
+    ]
+    assert "two.py:3" in one
+    assert "two.py:5" in one
+
+
+def test_operations_of_a_session_are_known(write):
+    """What a session registers is no unknown operation there."""
+    flow = load_flow(write(f"{HEAD}nodes: {{x: {{operation: hold}}}}"))
+    assert "no operation 'hold'" in flow.check()[0].message
+    assert flow.check(operations=["hold"]) == []
+    with pytest.raises(FlowError, match="no operation 'hold'"):
+        flow.bind()
+    assert list(flow.bind(operations=["hold"]).graph.operations) == ["x"]
+
+
+def test_budgets_that_cannot_be_met(told):
+    """flows.md, Checks: a budget under which what the document wants cannot happen."""
+    text = "version: 1\nname: d\ncast: [cast.py]\nbudget: {}\nnodes: {{x: {{role: {}}}}}\n"
+    assert "depth is 0" in told(text.format("{spawns: 3, depth: 0}", "scanner"))[0]
+    assert "assignees names no role" in told(text.format("{spawns: 3, assignees: []}", "scanner"))[0]
+    assert told(text.format("{spawns: 3, depth: 1, assignees: [maker]}", "scanner")) == []
+    assert "tokens is 0, and x needs" in told(text.format("{tokens: 0}", "typed"))[0]
+    assert "cost_usd is 0, and x needs" in told(text.format("{cost_usd: 0.0}", "typed"))[0]
+    assert told(text.format("{tokens: 0}", "maker")) == []
+    retried = text.replace("role: {}", "role: {}, retry: {{attempts: 2, backoff: 1h}}")
+    assert "wall_clock is 1800 s" in told(retried.format("{wall_clock: 30m}", "maker"))[0]
+    assert told(retried.format("{wall_clock: 2h}", "maker")) == []
