@@ -262,6 +262,8 @@ def _asked(state: RunState, fact: f.QuestionAsked, frame: Frame) -> None:
     if node.status is not Status.ASKING:
         leave_status(state, node)
         node.status = Status.ASKING
+        node.asks += 1
+        node.asked_at = frame.at
         state.asking += 1
     default = None if fact.default is None else frame.values[fact.default]
     questions = {} if node.questions is None else node.questions

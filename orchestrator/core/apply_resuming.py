@@ -54,7 +54,7 @@ def _reopened(state: RunState, fact: f.NodeReopened, _frame: Frame) -> None:
     node.seen = node.early = node.restored = False
     node.view = None
     # its deadline begins anew with its next start
-    node.settled_at = node.ready_at = node.started_at = 0
+    node.settled_at = node.ready_at = node.started_at = node.asked_for = 0
     state.orders.pop(fact.node, None)
     state.live += 1
 

@@ -199,11 +199,16 @@ class AttemptStopped(Command, frozen=True):
 
 
 class Elapsed(Command, frozen=True):
-    """A timer fired: ``backoff`` or ``deadline`` of a node, ``wall_clock`` of the run."""
+    """A timer fired: ``backoff`` or ``deadline`` of a node, ``wall_clock`` of the run.
+
+    ``asks``: how often the node had stopped to ask when its deadline was set; one that was set before it
+    asked again is of no interest, since no clock runs while a node asks.
+    """
 
     timer: str
     node: str | None = None
     attempt: int = 0
+    asks: int = 0
 
 
 class Cancel(Command, frozen=True):

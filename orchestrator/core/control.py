@@ -56,6 +56,9 @@ __all__ = [
 #: Who answers with the default when nobody did in time.
 EXPIRED = "expired"
 
+#: Statuses of a live node whose deadline does not count: it is told to stop already, or a person thinks.
+_UNTIMED = frozenset({Status.STOPPING, Status.ASKING})
+
 #: A budget that can be raised, and the field's type in words for the refusal.
 _RAISABLE = frozenset({"spawns", "depth", "escalations", "concurrency", "tokens", "cost_usd", "wall_clock"})
 
@@ -97,7 +100,7 @@ def elapsed(decision: Decision, command: c.Elapsed) -> None:
         if node.status is Status.BACKING_OFF and node.attempt == command.attempt:
             decision.recommend(node, Status.READY)
         return
-    if node.status in TERMINAL or node.status in (Status.STOPPING, Status.ASKING):
+    if command.asks != node.asks or node.status in TERMINAL or node.status in _UNTIMED:
         return
     why = f"its deadline of {node.op.deadline} s passed"
     if node.status is Status.RUNNING:

@@ -79,9 +79,14 @@ def _stopping(fact: f.NodeStopping, cause: int) -> Effect:
     return StopAttempt(cause, fact.node, fact.attempt, fact.reason)
 
 
-def _cancelled(fact: f.NodeCancelled, cause: int) -> Effect:
-    # a node that was asking has a body that waits for the answer
+def _cancelled(fact: f.NodeCancelled | f.NodeVetoed, cause: int) -> Effect:
+    # a node that was asking, or has its answer and no slot yet, has a body that waits
     return StopAttempt(cause, fact.node, None, fact.reason)
+
+
+def _failed(fact: f.NodeFailed, cause: int) -> Effect:
+    # the same, where its deadline passed before it had a slot
+    return StopAttempt(cause, fact.node, None, fact.error.type)
 
 
 def _backoff(fact: f.NodeRetryScheduled, cause: int) -> Effect:
@@ -105,6 +110,8 @@ REACT: Mapping[type[f.Fact], Callable[[Any, int], Effect]] = {
     f.NodeStarted: _started,
     f.NodeStopping: _stopping,
     f.NodeCancelled: _cancelled,
+    f.NodeVetoed: _cancelled,
+    f.NodeFailed: _failed,
     f.NodeRetryScheduled: _backoff,
     f.QuestionAnswered: _answered,
     f.SteerDelivered: _steer,

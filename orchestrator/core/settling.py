@@ -27,6 +27,7 @@ def leave_status(state: RunState, node: NodeState) -> None:
         state.backing_off -= 1
     elif status is Status.ASKING:
         state.asking -= 1
+        node.asked_for += state.at - node.asked_at
         asked = node.questions or {}
         # what nobody answered is not asked any more
         node.questions = {key: one for key, one in asked.items() if one.answer is not None}

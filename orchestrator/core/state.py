@@ -200,6 +200,10 @@ class NodeState(msgspec.Struct, gc=False):
     ready_at: int = 0
     started_at: int = 0
     settled_at: int = 0
+    #: how often it has stopped to ask, when it last did, and how long it has asked in this generation
+    asks: int = 0
+    asked_at: int = 0
+    asked_for: int = 0
     paused_in: int = 0
     tokens: int = 0
     requests: int = 0
@@ -211,6 +215,12 @@ class NodeState(msgspec.Struct, gc=False):
     def name(self) -> str:
         """The node's identity."""
         return self.op.name
+
+    def remaining(self, at: int) -> int | None:
+        """Nanoseconds until its deadline if it does not ask, below 0 if it has passed; None without one."""
+        if self.op.deadline is None:
+            return None
+        return int(self.op.deadline * 1e9) - (at - self.started_at - self.asked_for)
 
 
 class RunState(msgspec.Struct):

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.core import effects as e
 from orchestrator.core.records import Record
+from orchestrator.core.state import NodeState
+from orchestrator.core.status import TERMINAL, Status
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["Effects"]
+__all__ = ["Effects", "limit"]
 
 _SECOND = 1e9
+
+
+def limit(engine: Engine, node: NodeState) -> None:
+    """Set the timer of a node's deadline by what is left of it; while it asks no clock runs."""
+    left = node.remaining(engine.state.at)
+    if left is not None and node.status is not Status.ASKING and node.status not in TERMINAL:
+        engine.set_timer(max(0, left) / _SECOND, "deadline", node.op.name, node.asks)
 
 
 class Effects:
@@ -56,13 +65,8 @@ class Effects:
         active = engine.workers.active.get(effect.node)
         if active is not None and active[0].attempt == effect.attempt and active[0].answered is not None:
             active[0].answered.set()
-            if node.op.deadline is not None:
-                # no clock ran while it asked; from here on it may take its deadline again
-                engine.set_timer(node.op.deadline, "deadline", effect.node, effect.attempt)
             return
-        deadline = node.op.deadline
-        if deadline is not None and effect.attempt == 1:
-            engine.set_timer(deadline, "deadline", effect.node, 1)
+        limit(engine, node)
         engine.workers.starts.append((node, effect.attempt))
 
     def _stop_attempt(self, effect: e.StopAttempt) -> None:
@@ -71,11 +75,16 @@ class Effects:
             active[1].cancel()
 
     def _set_backoff(self, effect: e.SetBackoff) -> None:
+        engine = self._engine
         if effect.delay:
-            self._engine.set_timer(effect.delay / _SECOND, "backoff", effect.node, effect.attempt)
+            engine.set_timer(effect.delay / _SECOND, "backoff", effect.node, effect.attempt)
+        node = engine.state.nodes[effect.node]
+        if node.asks:
+            limit(engine, node)
 
     def _answer_attempt(self, effect: e.AnswerAttempt) -> None:
-        """The answer alone starts nothing: the node is ready and waits for its slot."""
+        """The answer alone starts nothing: the node is ready and waits for its slot, against its deadline."""
+        limit(self._engine, self._engine.state.nodes[effect.node])
 
     def _deliver_steer(self, effect: e.DeliverSteer) -> None:
         engine = self._engine

@@ -352,7 +352,8 @@ class Engine:
         if timer == "question":
             self._expire(node or "", key)
         else:
-            self.tell(Elapsed(timer, node, attempt))
+            asks = attempt if timer == "deadline" else 0
+            self.tell(Elapsed(timer, node, attempt, asks))
 
     def _expire(self, node: str, key: str) -> None:
         question = (self.state.nodes[node].questions or {}).get(key)

@@ -14,6 +14,7 @@ from orchestrator.core.resuming import reopened_by
 from orchestrator.core.state import RunState
 from orchestrator.core.status import TERMINAL, Status
 from orchestrator.runtime.clocks import utc_now
+from orchestrator.runtime.effects import limit
 from orchestrator.runtime.requests import Row, requests_from
 from orchestrator.runtime.values import encode
 
@@ -96,10 +97,8 @@ def _set_timers(engine: Engine) -> None:
         if node.status is Status.BACKING_OFF:
             left = max(0, node.backoff_until - state.at) / _SECOND
             engine.set_timer(left, "backoff", node.op.name, node.attempt)
-        deadline = node.op.deadline
-        if deadline is not None and node.attempt and node.status is not Status.WAITING:
-            left = deadline - (state.at - node.started_at) / _SECOND
-            engine.set_timer(max(0.0, left), "deadline", node.op.name, 1)
+        if node.attempt and node.status is not Status.WAITING:
+            limit(engine, node)
         for question in (node.questions or {}).values():
             if question.answer is None and question.expires_at:
                 left = max(0, question.expires_at - state.at) / _SECOND

@@ -670,11 +670,14 @@ class Driver:
         if not nodes:
             return
         node = self.choose.pick(nodes)
-        if node.status == "running":
+        asks = self.log.state.nodes[node.name].asks
+        # one that was set before it asked again is of no interest
+        stale = asks > 0 and self.choose.pick((False, True))
+        if node.status == "running" and not stale:
             node.status, node.settles = "stopping", "failed"
-        elif node.status in ("ready", "backing_off"):
+        elif node.status in ("ready", "backing_off") and not stale:
             self.model.settle(node, "failed")
-        self.after(self.log.tell(c.Elapsed("deadline", node.name, 1)))
+        self.after(self.log.tell(c.Elapsed("deadline", node.name, asks=asks - stale)))
 
     def steer(self) -> None:
         target = self.choose.pick((None, *sorted(self.model.nodes)))

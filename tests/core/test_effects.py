@@ -19,6 +19,8 @@ EFFECTS = [
     (f.NodeStarted("a", 2), e.StartAttempt(7, "a", 2)),
     (f.NodeStopping("a", 2, "cancelled", "enough"), e.StopAttempt(7, "a", 2, "enough")),
     (f.NodeCancelled("a", "enough"), e.StopAttempt(7, "a", None, "enough")),
+    (f.NodeVetoed("a", ("g",), "enough"), e.StopAttempt(7, "a", None, "enough")),
+    (f.NodeFailed("a", 2, NO), e.StopAttempt(7, "a", None, "ValueError")),
     (f.NodeRetryScheduled("a", 2, NO, 5), e.SetBackoff(7, "a", 2, 5)),
     (f.QuestionAnswered("a", "colour", 0), e.AnswerAttempt(7, "a", "colour")),
     (f.SteerDelivered(3, "a", 2), e.DeliverSteer(7, "a", 2, 3)),

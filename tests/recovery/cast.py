@@ -110,13 +110,23 @@ async def expects(turn: Any) -> Any:
 
 
 @role()
+async def asks_late(turn: Any) -> int:
+    """Works for three seconds, asks, and works for as long as it is told."""
+    Told.say("call", turn.node, turn.attempt)
+    await anyio.sleep(3)
+    seconds = await turn.ask("How long?", key="long")
+    await anyio.sleep(seconds)
+    return seconds
+
+
+@role()
 async def reads(turn: Any) -> list[Any]:
     """What it was given, notes included."""
     Told.say("call", turn.node, turn.attempt)
     return [*turn.inputs, *turn.steers()]
 
 
-CAST = (ok, slow, tidies, needs_file, grows, decides, rejects, asks, expects, reads)
+CAST = (ok, slow, tidies, needs_file, grows, decides, rejects, asks, asks_late, expects, reads)
 
 
 def there(folder: Path) -> None:

@@ -196,6 +196,30 @@ def test_a_deadline_begins_anew_with_a_retry(ram: Path, backend: Backend):
     assert (last.state.ended, last.called()["b"]) == ("completed", 1)
 
 
+@BACKENDS
+def test_a_deadline_holds_in_every_generation_and_after_an_answer(ram: Path, backend: Backend):
+    """TIME 103: opened again it has its whole time once more, and no more; hours of asking do not count."""
+
+    async def limited(session: Session) -> Run:
+        graph = OperationGraphBuilder()
+        graph.add_operation(create_operation(cast.asks_late, {}, node_id="a", deadline=5), depends_on=[])
+        return await session.start(graph.get_graph())
+
+    first = process(ram, backend, limited)
+    assert first.stopped == "awaiting_answer"
+    request(ram / "j.db", first.run, "answer", {"node": "a", "key": "long", "value": 4})
+    process(ram, backend, resume, Point(1, "stored"))
+    last = process(ram, backend, resume)
+    # three seconds before the question; what is said again after it takes another three: too long
+    assert last.state.ended == "failed"
+    assert [fact.error.type for fact in of(last, f.NodeFailed)] == ["DeadlineExceeded"]
+    assert 5e9 <= last.state.at < 6e9
+    again = process(ram, backend, retry)
+    assert [fact.error.type for fact in of(again, f.NodeFailed)] == ["DeadlineExceeded"] * 2
+    assert again.state.at - last.state.at == 5 * 10**9
+    decided_again(again.records)
+
+
 # --- questions ---------------------------------------------------------------------------------------
 
 

@@ -315,6 +315,66 @@ def test_TIME_no_clock_runs_while_a_node_asks(anyio_backend, asked):
     assert run_virtual(main, 5, backend=anyio_backend)["a"].error.type == "TimeoutError"
 
 
+@pytest.mark.parametrize("asked", [1, 100])
+def test_TIME_a_deadline_stands_still_while_a_node_asks(anyio_backend, asked):
+    """Kernel 7: it neither runs while a person thinks nor begins anew or gets lost with the answer."""
+
+    @role()
+    async def asks(turn):
+        await anyio.sleep(6)
+        await turn.ask("well?", key="1")
+        await anyio.sleep(2)
+        rest = await turn.ask("well?", key="2")
+        await anyio.sleep(rest)
+        return "in time"
+
+    async def main(rest):
+        graph = OperationGraphBuilder()
+        graph.add_operation(create_operation("operate", node_id="a", role="asks", deadline=10))
+        async with Session([asks], clock=lambda: int(anyio.current_time() * 1e9)) as session:
+            live = await session.start(graph, waits_for_answers=True)
+            async for _ in live.events(kinds=("QuestionAsked",)):
+                await anyio.sleep(asked)
+                assert live.answer("a", rest)
+            return await lawful(live)
+
+    assert run_virtual(main, 1.5, backend=anyio_backend)["a"].value == "in time"
+    late = run_virtual(main, 2.5, backend=anyio_backend)
+    assert late["a"].error.type == "DeadlineExceeded"
+    assert late.run.engine.state.at == (10 + 2 * asked) * 10**9
+
+
+def test_TIME_a_deadline_that_passes_before_an_answered_node_has_a_slot(anyio_backend):
+    """Kernel 7: answered, it queues for the slot that another took meanwhile; its body is told to stop."""
+    stopped = []
+
+    @role()
+    async def asks(turn):
+        await anyio.sleep(1)
+        try:
+            await turn.ask("well?")
+        finally:
+            stopped.append(anyio.current_time())
+
+    graph = OperationGraphBuilder()
+    graph.add_operation(create_operation("operate", node_id="a", role="asks", deadline=10))
+    graph.add_operation(sleeps, node_id="b", depends_on=[], s=50)
+
+    async def main():
+        async with Session([asks], clock=lambda: int(anyio.current_time() * 1e9)) as session:
+            live = await session.start(graph, waits_for_answers=True, budget=Budget(concurrency=1))
+            async for _ in live.events(kinds=("QuestionAsked",)):
+                break
+            await anyio.sleep(5)
+            assert live.answer("a", "red")
+            return await lawful(live)
+
+    run = run_virtual(main, backend=anyio_backend)
+    assert run["a"].error.type == "DeadlineExceeded"
+    assert stopped == [15.0]
+    assert run["b"].status == "completed"
+
+
 def test_the_wall_clock_of_a_run(anyio_backend):
     """Kernel 8: ``wall_clock`` is reached: attempts are stopped and given back, suspended ``deadline``."""
     graph = OperationGraphBuilder()
