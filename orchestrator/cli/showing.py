@@ -20,9 +20,10 @@ from orchestrator.cli.views import forked_from
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL
 from orchestrator.core.story import story as tell
-from orchestrator.runtime.given import Given, given_to
+from orchestrator.runtime.generations import Generation, generations
+from orchestrator.runtime.given import Given
 from orchestrator.runtime.projections import display_state
-from orchestrator.runtime.recorded import LIVE, RecordedRun, read_run
+from orchestrator.runtime.recorded import LIVE, RecordedRun
 from orchestrator.runtime.results import NodeResult, RunResult
 
 __all__ = ["show", "story"]
@@ -151,40 +152,60 @@ def story(options: StoryOptions) -> int:
     with reading(options.journal) as (reader, _):
         run_id = find(reader, options.run)
         lines = tell(reader.records(run_id), options.node)
-        run = read_run(reader, run_id)
-    node = run.state.nodes.get(options.node)
-    if node is None and not lines:
+        run = RecordedRun(run_id)
+        lives = generations(run, reader.records(run_id), options.node)
+    if not lives and not lines:
         near = get_close_matches(options.node, run.state.nodes, 1)
         hint = f"; did you mean {near[0]}?" if near else f"; `callboard show {run_id}` lists them"
         raise UsageError(f"run {run_id} has no node {options.node!r}{hint}")
-    given = None if node is None or not node.attempt else given_to(run.state, node)
     if options.json:
-        say_json(msgspec.json.encode(_json(run, options.node, lines, given)))
+        say_json(msgspec.json.encode(_json(run, options.node, lines, lives)))
         return 0
     say("\n".join(clean(line) for line in lines))
-    if given is not None:
-        say("\n".join(_given(given)))
-    if node is not None and node.value is not None:
-        say(f"\ngave\n{_indented(clean_json(msgspec.json.format(node.value, indent=2)).decode())}")
-    if node is not None and node.error is not None:
-        say(f"\nfailed\n{_indented(clean_lines(f'{node.error.type}: {node.error.message}'))}")
-        if node.error.traceback:
-            say(_indented(clean_lines(node.error.traceback)))
+    for life in lives:
+        if len(lives) > 1 or life.dropped:
+            say(f"\n--- generation {life.number}: {life.status}{', dropped since' if life.dropped else ''}")
+        for text in _life(life):
+            say(text)
     return 0
 
 
-def _json(run: RecordedRun, name: str, lines: list[str], given: Given | None) -> dict[str, Any]:
-    node = run.state.nodes.get(name)
-    value = None if node is None or node.value is None else msgspec.Raw(node.value)
+def _json(run: RecordedRun, name: str, lines: list[str], lives: list[Generation]) -> dict[str, Any]:
+    """The last generation in full beside the list of all."""
+    told = [
+        {
+            "generation": life.number,
+            "status": life.status,
+            "dropped": life.dropped,
+            "given": None if life.given is None else life.given.mapping(),
+            "value": None if life.value is None else msgspec.Raw(life.value),
+            "error": life.error,
+        }
+        for life in lives
+    ]
+    last = told[-1] if told and name in run.state.nodes else {}
     return {
         "v": 1,
         "run": run.run_id,
         "node": name,
-        "status": None if node is None else node.status,
+        "status": last.get("status"),
         "story": lines,
-        "given": None if given is None else given.mapping(),
-        "value": value,
+        "given": last.get("given"),
+        "value": last.get("value"),
+        "generations": told,
     }
+
+
+def _life(life: Generation) -> Iterator[str]:
+    """What a node was given, and what came of it."""
+    if life.given is not None:
+        yield from _given(life.given)
+    if life.value is not None:
+        yield f"\ngave\n{_indented(clean_json(msgspec.json.format(life.value, indent=2)).decode())}"
+    if life.error is not None:
+        yield f"\nfailed\n{_indented(clean_lines(f'{life.error.type}: {life.error.message}'))}"
+        if life.error.traceback:
+            yield _indented(clean_lines(life.error.traceback))
 
 
 def _given(given: Given) -> Iterator[str]:

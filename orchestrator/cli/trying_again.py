@@ -13,11 +13,13 @@ import anyio
 import msgspec
 
 from orchestrator.cli.edge import clean, note, own_stdout, say, write
-from orchestrator.cli.journals import reading, recorded
+from orchestrator.cli.journals import find, reading
 from orchestrator.cli.logs import configure_logs
 from orchestrator.cli.opening import UsageError
 from orchestrator.cli.options import TryAgainOptions
 from orchestrator.flows.names import suggestion
+from orchestrator.runtime.generations import Generation, generations
+from orchestrator.runtime.recorded import RecordedRun
 from orchestrator.runtime.reliving import Outcome, Scene, scene_of, unmarked
 from orchestrator.runtime.texts import said
 from orchestrator.testing.fake import FakeTurn, fake_turn
@@ -41,12 +43,14 @@ def try_again(options: TryAgainOptions) -> int:
         UsageError, OperationError: no such node, or it cannot be run again. OSError: the test's file.
     """
     with reading(options.journal) as (reader, _):
-        state = recorded(reader, options.run).state
+        run = RecordedRun(find(reader, options.run))
+        lives = generations(run, reader.records(run.run_id), options.node)
+        state = run.state
     if options.node not in state.nodes:
         raise UsageError(
             f"run {state.run} has no node {options.node!r}{suggestion(options.node, state.nodes)}"
         )
-    scene = scene_of(state, options.node)
+    scene = scene_of(state, options.node, lives[-1].outcome)
     for fault in scene.given.faults:
         note(f"not as it was: {clean(fault)}")
     if options.as_test is not None:
@@ -56,7 +60,8 @@ def try_again(options: TryAgainOptions) -> int:
     configure_logs(debug=options.debug)
     same = True
     with own_stdout() as stream:
-        write(stream, "\n".join(_lines("recorded", scene.recorded)) + "\n")
+        for line in _recorded(lives):
+            write(stream, line + "\n")
         for number in range(1, options.times + 1):
             again = anyio.run(partial(_play, scene))
             equal = again == scene.recorded
@@ -64,6 +69,13 @@ def try_again(options: TryAgainOptions) -> int:
             word = f"again {number}" if options.times > 1 else "again"
             write(stream, "\n".join(_lines(word, again, "" if equal else "  <- differs")) + "\n")
     return 0 if same else _DIFFERS
+
+
+def _recorded(lives: list[Generation]) -> Iterator[str]:
+    """What is recorded of each generation, in order; the last is the one that runs again."""
+    for life in lives:
+        if life.outcome is not None:
+            yield from _lines("recorded" if len(lives) == 1 else f"recorded {life.number}", life.outcome)
 
 
 def _turn(scene: Scene) -> FakeTurn:
@@ -105,7 +117,7 @@ def _lines(word: str, outcome: Outcome, mark: str = "") -> Iterator[str]:
     what = outcome.error if outcome.status == "failed" else _json(outcome.value)
     yield f"{word:<10} {outcome.status}: {_cut(what)}{mark}"
     for kind, payload in outcome.emitted:
-        yield f"{'':<10} emitted {kind} {_cut(_json(payload))}"
+        yield f"{'':<{max(10, len(word))}} emitted {kind} {_cut(_json(payload))}"
 
 
 def _json(value: Any) -> str:

@@ -221,7 +221,7 @@ def _refused(envelope: Envelope, stage: Stage) -> str:
 
 def _refusals(envelope: Envelope, stage: Stage) -> str:
     counts = ", ".join(f"{count:,} times {reason}" for reason, count in envelope.data["counts"].items())
-    return plain_line("refused", envelope.node, f"further requests, {counts}")
+    return plain_line("refused", envelope.node or "from outside", f"further requests, {counts}")
 
 
 def _asked(envelope: Envelope, stage: Stage) -> str:

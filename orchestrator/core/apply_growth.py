@@ -118,11 +118,16 @@ def _emission(state: RunState, fact: f.EmissionAccepted, frame: Frame) -> None:
 
 def _spawn_refused(state: RunState, fact: f.SpawnRefused, _frame: Frame) -> None:
     state.refused.append((fact.node, fact.reason, fact.detail, fact.assignee, fact.key))
+    if fact.node is None:
+        state.refused_outside[fact.reason] = state.refused_outside.get(fact.reason, 0) + 1
 
 
 def _refusals(state: RunState, fact: f.Refusals, _frame: Frame) -> None:
     for reason, count in fact.counts.items():
-        state.counted_refusals[fact.node, reason] = count
+        known = state.counted_refusals.get((None, reason), 0) if fact.node is None else 0
+        state.counted_refusals[fact.node, reason] = known + count
+    if fact.node is None:
+        state.unrecorded = {}
 
 
 def _notified(state: RunState, fact: f.NodeNotified, _frame: Frame) -> None:

@@ -12,6 +12,7 @@ from orchestrator.core.facts import (
     RunSuspended,
     SteerUndelivered,
 )
+from orchestrator.core.refusing import total_outside
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import LIVE, RunReason, Status
 
@@ -48,6 +49,7 @@ def conclude(decision: Decision) -> None:
     if state.ended or state.suspended or not state.run:
         return
     if state.live == 0 and (state.undecided == 0 or state.cancelling):
+        total_outside(decision)
         _close(decision)
         reason, detail = _ended(state)
         decision.fact(RunEnded(reason, detail))
@@ -61,6 +63,7 @@ def conclude(decision: Decision) -> None:
             for node in state.nodes.values()
             if node.status in LIVE or node.judgement == "undecided"
         }
+        total_outside(decision)
         decision.fact(RunSuspended(halted, waiters, over_budget(state) or ""))
 
 

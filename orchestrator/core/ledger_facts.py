@@ -82,9 +82,9 @@ class ChangeRefused(Fact, frozen=True):
 
 
 class Refusals(Fact, frozen=True):
-    """How many further refusals of one kind a node got that are not recorded one by one."""
+    """How many further refusals of one kind a node or people outside got that have no fact of their own."""
 
-    node: str
+    node: str | None
     counts: dict[str, int]
 
 

@@ -8,9 +8,9 @@ from emissions import Refused
 from orchestrator.core.commands import EmissionIn
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import EmissionRefused, Refusals, SpawnRefused
-from orchestrator.core.state import NodeState
+from orchestrator.core.state import NodeState, RunState
 
-__all__ = ["RECORDED", "refuse", "refuse_growth", "total_refusals"]
+__all__ = ["RECORDED", "refuse", "refuse_growth", "total_outside", "total_refusals"]
 
 #: So many refusals of one kind by one node are facts; further ones are answered and counted.
 RECORDED = 100
@@ -46,7 +46,7 @@ def refuse_growth(
     key: str | None = None,
 ) -> Refused:
     """Refuse a request to grow, from a node or from outside."""
-    if node is None or _counted(node, reason):
+    if _counted(node, reason) if node is not None else _counted_outside(decision.state, reason):
         decision.fact(SpawnRefused(None if node is None else node.op.name, reason, detail, assignee, key))
     return Refused(reason, detail)
 
@@ -60,6 +60,23 @@ def _counted(node: NodeState, reason: str) -> bool:
         node.refusals = {}
     count = node.refusals[reason] = node.refusals.get(reason, 0) + 1
     return count <= RECORDED
+
+
+def _counted_outside(state: RunState, reason: str) -> bool:
+    """Count one refusal of somebody outside; True while it is to be recorded.
+
+    What is recorded is known from the facts, so that a restart does not begin to count anew.
+    """
+    if state.refused_outside.get(reason, 0) < RECORDED:
+        return True
+    state.unrecorded[reason] = state.unrecorded.get(reason, 0) + 1
+    return False
+
+
+def total_outside(decision: Decision) -> None:
+    """As the run stops: how many refusals of people outside were answered without a fact of their own."""
+    if decision.state.unrecorded:
+        decision.fact(Refusals(None, dict(decision.state.unrecorded)))
 
 
 def total_refusals(decision: Decision, node: NodeState) -> None:

@@ -277,7 +277,11 @@ class RunState(msgspec.Struct):
     tokens: int = 0
     cost_usd: float = 0.0
     refused: list[tuple[str | None, str, str, str | None, str | None]] = []
-    counted_refusals: dict[tuple[str, str], int] = {}
+    counted_refusals: dict[tuple[str | None, str], int] = {}
+    #: reason -> refusals of people outside that are facts
+    refused_outside: dict[str, int] = {}
+    #: reason -> further ones, of which the next stop records the number
+    unrecorded: dict[str, int] = {}
     #: context keys that anybody wrote; empty means that no view needs to be built
     written: dict[str, None] = {}
     #: memo of core/order.py for nodes whose incoming edges are final

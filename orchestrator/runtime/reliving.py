@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -11,7 +11,6 @@ import msgspec
 from emissions import EMISSIONS
 from orchestrator.core.gates import GATE_VERDICT
 from orchestrator.core.state import NodeState, RunState
-from orchestrator.core.status import Status
 from orchestrator.errors import OperationError
 from orchestrator.runtime.given import Given, given_to
 from orchestrator.runtime.planning import Body
@@ -20,7 +19,7 @@ from orchestrator.runtime.rebuilding import rebuild
 from orchestrator.runtime.views import emissions_of
 from roles import Catalogue, Emitted, Role
 
-__all__ = ["Outcome", "Scene", "scene_of", "unmarked"]
+__all__ = ["Outcome", "Scene", "recorded_outcome", "scene_of", "unmarked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +66,23 @@ def unmarked(value: Any) -> Any:
     return {key: part for key, part in value.items() if key != GATE_VERDICT}
 
 
-def scene_of(state: RunState, name: str) -> Scene:
+def scene_of(state: RunState, name: str, recorded: Outcome | None) -> Scene:
     """What a node of a recorded run needs to run again.
+
+    Args:
+        recorded: what came of it; None if nothing did yet.
 
     Raises:
         OperationError: it has not settled, its role is no function, or it cannot be found again.
     """
     node = state.nodes[name]
-    if node.status not in (Status.COMPLETED, Status.FAILED) or not node.attempt:
+    if recorded is None:
         raise OperationError(
             f"{name} is {node.status.value}: only a node that completed or failed runs again"
         )
     body = _body(state, node)
     role = body.role if body.role is not None else Role(node.op.role or node.op.verb, fn=body.fn)
     marked = node.op.gate is not None and bool(node.verdicts)
-    recorded = _recorded(node)
-    if marked:
-        recorded = replace(recorded, value=unmarked(recorded.value))
     emitted = [one for kind in EMISSIONS.values() for one in emissions_of(state, node, kind)]
     return Scene(
         state.run,
@@ -111,10 +110,18 @@ def _body(state: RunState, node: NodeState) -> Body:
     return found
 
 
-def _recorded(node: NodeState) -> Outcome:
+def recorded_outcome(node: NodeState, said: Iterable[int]) -> Outcome:
+    """What came of a node that has run, as its role alone gives it.
+
+    Args:
+        said: numbers of the ledger entries that its last attempt emitted, or emitted again.
+    """
     error = node_result(node).error
     value = None if node.value is None else msgspec.json.decode(node.value)
-    emitted = tuple((entry.kind, msgspec.json.decode(entry.payload)) for entry in node.ledger)
+    if node.op.gate is not None and node.verdicts:
+        value = unmarked(value)
+    entries = [node.ledger[number - 1] for number in said]
+    emitted = tuple((entry.kind, msgspec.json.decode(entry.payload)) for entry in entries)
     failed = error is not None
     return Outcome(
         "failed" if failed else "succeeded",

@@ -611,7 +611,7 @@ class Driver:
         decision = self.log.tell(command, b"{}")
         assert {type(fact) for fact in decision.facts} <= {f.ResultStale, f.SpawnRefused}
         changed = {key for key, value in plainly(self.state).items() if value != before[key]}
-        assert changed <= {"facts", "refused"}
+        assert changed <= {"facts", "refused", "refused_outside"}
         self.after(decision)
 
     def outside(self) -> None:

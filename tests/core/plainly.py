@@ -9,10 +9,10 @@ import msgspec
 from orchestrator.core.state import NodeState, RunState
 
 #: What is no part of what is true: memos, and what lives only as long as the process.
-#: `parked` and `sightings` are found again by trying; `refusals` is a count towards a limit of noise;
+#: `parked` and `sightings` are found again by trying; `refusals` and `unrecorded` count what is noise;
 #: `waits_for_answers` is about the terminal, not about the run; `at` moves with commands that decide nothing.
 TRANSIENT: dict[type, frozenset[str]] = {
-    RunState: frozenset({"parked", "orders", "waits_for_answers", "at"}),
+    RunState: frozenset({"parked", "orders", "unrecorded", "waits_for_answers", "at"}),
     NodeState: frozenset({"sightings", "refusals", "view", "seen"}),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from emissions import Accepted, Refused
@@ -145,7 +146,7 @@ def test_injection_refused(reason: str, fields: dict[str, Any]):
     assert isinstance(receipt, Refused)
     assert receipt.reason == reason
     assert run.kinds() == ["SpawnRefused"]
-    assert changed(before, run) == {"facts", "refused"}
+    assert changed(before, run) == {"facts", "refused", "refused_outside"}
 
 
 def test_assignments_are_spawns_that_name_their_node():
@@ -195,6 +196,37 @@ def test_a_million_refusals_cost_a_count():
     run.finish("a")
     assert run.facts_of(f.Refusals) == [f.Refusals("a", {"not_granted": 150})]
     assert run.state.counted_refusals == {("a", "not_granted"): 150}
+
+
+def test_a_million_refusals_of_somebody_outside_cost_a_count():
+    """engine.md 22: who injects from outside is an emitter like others; each stop records the number."""
+    run = Small(plan("a", budget=Budget(spawns=0)))
+    for number in range(250):
+        key = f"key {number}"
+        assert not run.tell(c.Inject(c.Proposal("inject", assignee="worker", key=key))).receipts[0]
+    assert len(run.facts_of(f.SpawnRefused)) == 100
+    run.tell(c.Drain())
+    run.finish("a")
+    assert run.facts_of(f.Refusals) == [f.Refusals(None, {"max_spawn_exceeded": 150})]
+    assert run.state.counted_refusals == {(None, "max_spawn_exceeded"): 150}
+
+
+def test_what_was_refused_outside_is_counted_on_after_a_suspension():
+    """engine.md 22: a restart does not begin to record anew, and adds to the number."""
+    gate = Operation(name="a", role="worker", gate=Gate())
+    run = Small(plan(gate, "b", edges=["a>b"], budget=Budget(spawns=0)))
+    refused = c.Inject(c.Proposal("inject", assignee="worker"))
+    for _ in range(101):
+        run.tell(refused)
+    run.finish("a")
+    assert run.state.suspended == "gate_undecided"
+    answer = msgspec.json.encode(c.Answer("a", None, 0))
+    run.tell(c.Resume(epoch=2, controls=(c.ControlIn(1, msgspec.Raw(answer)),)), b'"APPROVE"')
+    for _ in range(3):
+        run.tell(refused)
+    run.finish("b")
+    assert len(run.facts_of(f.SpawnRefused)) == 100
+    assert run.state.counted_refusals == {(None, "max_spawn_exceeded"): 4}
 
 
 def test_the_last_escalation_is_promised_once():
