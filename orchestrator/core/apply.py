@@ -15,6 +15,7 @@ import msgspec
 from orchestrator.core import facts as f
 from orchestrator.core.apply_growth import GROWTH
 from orchestrator.core.apply_resuming import RESUMING
+from orchestrator.core.apply_talking import TALKING
 from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
 from orchestrator.core.resources import resources_of
@@ -289,25 +290,10 @@ def _steer_delivered(state: RunState, fact: f.SteerDelivered, _frame: Frame) -> 
     state.waiting_steers -= 1
 
 
-def _usage(state: RunState, fact: f.UsageRecorded, _frame: Frame) -> None:
-    node = state.nodes[fact.node]
-    node.requests += fact.requests
-    node.input_tokens += fact.input_tokens
-    node.output_tokens += fact.output_tokens
-    state.tokens += fact.input_tokens + fact.output_tokens
-    if fact.cost_usd is not None:
-        node.cost_usd = (node.cost_usd or 0.0) + fact.cost_usd
-        state.cost_usd += fact.cost_usd
-
-
 def _memoised(state: RunState, fact: f.StepMemoised, frame: Frame) -> None:
     node = state.nodes[fact.node]
     node.steps = {} if node.steps is None else node.steps
     node.steps[fact.key] = frame.values[fact.value]
-
-
-def _branch(state: RunState, fact: f.BranchCreated, _frame: Frame) -> None:
-    state.nodes[fact.node].branch = fact.branch
 
 
 def _nothing(_state: RunState, _fact: f.Fact, _frame: Frame) -> None:
@@ -352,9 +338,8 @@ APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     f.QuestionAnswered: _answered,
     f.SteerReceived: _steer_received,
     f.SteerDelivered: _steer_delivered,
-    f.UsageRecorded: _usage,
     f.StepMemoised: _memoised,
-    f.BranchCreated: _branch,
     **GROWTH,
+    **TALKING,
     **RESUMING,
 }

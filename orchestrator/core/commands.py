@@ -12,6 +12,7 @@ __all__ = [
     "Answer",
     "Ask",
     "AttemptStopped",
+    "BranchJoined",
     "BranchMade",
     "Cancel",
     "Command",
@@ -30,6 +31,7 @@ __all__ = [
     "Proposal",
     "RaiseBudget",
     "Resume",
+    "SaidIn",
     "Start",
     "Steer",
     "TakeSteers",
@@ -69,6 +71,14 @@ class WriteIn(_Part, frozen=True):
     value: int
     leaves: tuple[str, ...] = ("",)
     replace: bool = False
+
+
+class SaidIn(_Part, frozen=True):
+    """What an attempt said on its branch: the messages' position, and whether they stay."""
+
+    branch: str
+    messages: int
+    kept: bool = True
 
 
 class Usage(_Part, frozen=True):
@@ -157,6 +167,7 @@ class Finish(Command, frozen=True):
         only_escalation: the role returned nothing but an escalation request.
         draw: a number in 0..1 for the backoff's jitter.
         permanent: the failure is not to be retried.
+        said: what was said on the node's branch.
     """
 
     node: str
@@ -173,6 +184,7 @@ class Finish(Command, frozen=True):
     draw: float = 0.0
     permanent: bool = False
     usage: Usage | None = None
+    said: tuple[SaidIn, ...] = ()
     #: the outcome is another run's; nothing ran
     restored: bool = False
     #: the files that the node declared and left
@@ -330,11 +342,21 @@ class Memoise(Command, frozen=True):
 
 
 class BranchMade(Command, frozen=True):
-    """The session made a branch for a node."""
+    """The session made a branch for a node; ``messages``: what it begins with, where no record holds it."""
 
     branch: str
     node: str
     source: str | None = None
+    messages: int | None = None
+    fresh: bool = False
+
+
+class BranchJoined(Command, frozen=True):
+    """A node takes a branch on which more has been said than this run's record holds."""
+
+    branch: str
+    node: str
+    messages: int
 
 
 COMMANDS: tuple[type[Command], ...] = (
@@ -357,4 +379,5 @@ COMMANDS: tuple[type[Command], ...] = (
     Answer,
     Memoise,
     BranchMade,
+    BranchJoined,
 )

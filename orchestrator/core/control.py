@@ -14,6 +14,7 @@ from orchestrator.core.dispatch import start_all, wake
 from orchestrator.core.emitting import take
 from orchestrator.core.facts import (
     BranchCreated,
+    BranchExtended,
     BudgetRaised,
     DrainRequested,
     QuestionAnswered,
@@ -265,4 +266,11 @@ def memoise(decision: Decision, command: c.Memoise) -> None:
 
 def branch_made(decision: Decision, command: c.BranchMade) -> None:
     """The session made a branch for a node."""
-    decision.fact(BranchCreated(command.branch, command.node, command.source))
+    decision.fact(
+        BranchCreated(command.branch, command.node, command.source, command.messages, command.fresh)
+    )
+
+
+def branch_joined(decision: Decision, command: c.BranchJoined) -> None:
+    """A node takes a branch whose beginning this run has not on record."""
+    decision.fact(BranchExtended(command.branch, command.node, 0, command.messages))

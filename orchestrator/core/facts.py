@@ -9,6 +9,7 @@ from __future__ import annotations
 from orchestrator.core.fact_base import Fact, Failure, LeftArtifact
 from orchestrator.core.ledger_facts import (
     BranchCreated,
+    BranchExtended,
     ChangeRefused,
     ContextWritten,
     EmissionAccepted,
@@ -69,6 +70,7 @@ __all__ = [
     "ArtifactsLeft",
     "AttemptGivenBack",
     "BranchCreated",
+    "BranchExtended",
     "BudgetRaised",
     "CancelIgnored",
     "CancelRequested",
@@ -170,6 +172,7 @@ FACTS: tuple[type[Fact], ...] = (
     SteerUndelivered,
     ContextWritten,
     BranchCreated,
+    BranchExtended,
     UsageRecorded,
     StepMemoised,
 )

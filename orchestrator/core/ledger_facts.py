@@ -8,6 +8,7 @@ from orchestrator.core.fact_base import Fact
 
 __all__ = [
     "BranchCreated",
+    "BranchExtended",
     "ChangeRefused",
     "ContextWritten",
     "EmissionAccepted",
@@ -186,11 +187,32 @@ class ContextWritten(Fact, frozen=True):
 
 
 class BranchCreated(Fact, frozen=True):
-    """A branch was made for a node, as a copy of ``source`` if there is one."""
+    """A branch was made for a node, as a copy of ``source`` if there is one.
+
+    ``messages`` is what it begins with, where the run's record does not hold its source; ``fresh``: it begins
+    empty because the node says so.
+    """
 
     branch: str
     node: str
     source: str | None = None
+    messages: int | None = None
+    fresh: bool = False
+    positions: ClassVar[tuple[str, ...]] = ("messages",)
+
+
+class BranchExtended(Fact, frozen=True):
+    """What was said on a branch in one attempt. Attempt 0: before this run, by whoever shared the branch.
+
+    ``kept`` is False for the end of an attempt that failed: it is on record, and no part of the conversation.
+    """
+
+    branch: str
+    node: str
+    attempt: int
+    messages: int
+    kept: bool = True
+    positions: ClassVar[tuple[str, ...]] = ("messages",)
 
 
 class UsageRecorded(Fact, frozen=True):

@@ -93,6 +93,7 @@ _HANDLERS: Mapping[type[c.Command], Callable[[Decision, Any], None]] = {
     c.Answer: control.answer,
     c.Memoise: control.memoise,
     c.BranchMade: control.branch_made,
+    c.BranchJoined: control.branch_joined,
 }
 
 

@@ -11,6 +11,7 @@ from orchestrator.core.escalation import escalate
 from orchestrator.core.facts import (
     ArtifactsLeft,
     AttemptGivenBack,
+    BranchExtended,
     CancelIgnored,
     ContextWritten,
     EdgesJudged,
@@ -70,6 +71,9 @@ def finish(decision: Decision, command: Finish) -> None:
         return
     if command.usage is not None:
         _record_usage(decision, command)
+    for said in command.said:
+        fact = BranchExtended(said.branch, command.node, command.attempt, said.messages, said.kept)
+        decision.fact(fact)
     if node.status is Status.STOPPING:
         # it was told to stop: what it gave in the last moment comes too late
         decision.fact(ResultStale(command.node, command.attempt, command.outcome))

@@ -268,6 +268,8 @@ class RunState(msgspec.Struct):
     injections: dict[tuple[str | None, str], str] = {}
     rejected: list[str] = []
     failed_unhandled: int = 0
+    #: branch -> what was said on it as far as it is on record, oldest first: JSON lists of messages
+    conversations: dict[str, tuple[bytes, ...]] = {}
     steers: list[SteerState] = []
     #: indices of steers that nobody has been given
     waiting_steers: int = 0

@@ -1,16 +1,43 @@
-"""Which branch an operation speaks on: shared by name, its own, or a clone (kernel.md 7)."""
+"""Which branch an operation speaks on, and what of it is on record (kernel.md 7).
+
+The record holds conversations by delta: what a branch began with, and what each attempt added. A node reads
+the record's conversation, so a run that goes on in another process continues where it was.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass
 
-from orchestrator.agents import DEFAULT_BRANCH, Branch
+import msgspec
+from anyio import Event
+
+from orchestrator.agents import DEFAULT_BRANCH, Branch, Message
+from orchestrator.agents.branches import from_data, to_data
 from orchestrator.core.state import NodeState, RunState
+from orchestrator.runtime.values import encode, settle
 
-__all__ = ["Branches", "takes_branch"]
+__all__ = ["Branches", "Taken", "encoded", "takes_branch"]
 
 _log = logging.getLogger("callboard.branches")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A branch as a turn gets it.
+
+    Attributes:
+        branch: the live conversation. name: what the record calls it, whatever it is called now.
+        source: the branch that it is a copy of. made: it was made for this turn.
+        unrecorded: what has been said on it that this run has not on record.
+    """
+
+    branch: Branch
+    name: str
+    source: str | None = None
+    made: bool = False
+    unrecorded: tuple[Message, ...] = ()
 
 
 def takes_branch(node: NodeState) -> bool:
@@ -19,10 +46,25 @@ def takes_branch(node: NodeState) -> bool:
     return operation.speaks or operation.branch is not None or operation.inherit is not None
 
 
+def encoded(messages: list[Message] | tuple[Message, ...]) -> bytes:
+    """Messages as the record holds them.
+
+    Raises:
+        NotExactError: a message holds what JSON cannot.
+    """
+    return encode(settle(to_data(messages), "branch")[2], "branch")
+
+
+def recorded(state: RunState, branch: str) -> Iterator[Message]:
+    """A branch's conversation as far as it is on record."""
+    for chunk in state.conversations.get(branch, ()):
+        yield from from_data(msgspec.json.decode(chunk))
+
+
 class Branches:
     """A session's branches, as one run allocates them."""
 
-    __slots__ = ("_default", "_hook", "_own", "_owned")
+    __slots__ = ("_default", "_free_again", "_hook", "_own", "_owned")
 
     def __init__(
         self,
@@ -37,31 +79,60 @@ class Branches:
         self._owned = owned
         self._default = default
         self._hook = hook
-        self._own: dict[str, Branch] = {}
+        #: node -> its branch and what the record calls it
+        self._own: dict[str, Taken] = {}
+        self._free_again: dict[int, Event] = {}
 
-    def of(self, state: RunState, node: NodeState) -> tuple[Branch, str | None, bool]:
-        """A node's branch, what it was cloned from, and whether it was made now."""
+    async def take(self, state: RunState, node: NodeState) -> Taken:
+        """A node's branch for its turn; waits while a node of another run of this session has it."""
+        taken = self._of(state, node)
+        branch = taken.branch
+        while branch.taken:
+            await self._free_again.setdefault(id(branch), Event()).wait()
+        if not taken.made and taken.name not in state.conversations and branch.messages:
+            taken = Taken(branch, taken.name, unrecorded=tuple(branch.messages))
+        branch.take()
+        return taken
+
+    def leave(self, branch: Branch, kept: int) -> None:
+        """A turn is over: the first ``kept`` messages that it added stay."""
+        branch.leave(kept)
+        waiting = self._free_again.pop(id(branch), None)
+        if waiting is not None:
+            waiting.set()
+
+    def _of(self, state: RunState, node: NodeState) -> Taken:
         operation = node.op
         known = self._own.get(operation.name)
         if known is not None and not operation.fresh:
-            return known, None, False
+            return known
         if operation.branch is not None:
             branch = self._named(operation.branch)
             if branch is None:
                 # the run was prepared by another process, which had it
                 branch = self._owned[operation.branch] = Branch(operation.branch)
-            return branch, None, False
-        source = self._source(state, node)
+            return Taken(branch, operation.branch)
+        return self._made(state, node)
+
+    def _made(self, state: RunState, node: NodeState) -> Taken:
+        """A branch of the node's own: a copy of what it starts from, or empty."""
+        operation = node.op
+        source = None if operation.fresh else self._source(state, node)
         name = self._free(operation.name)
-        if source is None:
-            made = Branch(name, operation.role)
-        else:
-            made = source.clone(name)
-            made.role = operation.role
-        self._own[operation.name] = made
+        made = Branch(name, operation.role, source=None if source is None else source.name)
+        unrecorded: tuple[Message, ...] = ()
+        if source is not None and source.name in state.conversations:
+            made.include(recorded(state, source.name))
+        elif source is not None:
+            made.include(source.branch.settled)
+            unrecorded = tuple(made.messages)
+        self._own[operation.name] = Taken(made, name)
         self._owned[name] = made
         self._announce(made)
-        return made, None if source is None else source.name, True
+        if unrecorded or source is None or made.messages == list(recorded(state, source.name)):
+            return Taken(made, name, made.source, made=True, unrecorded=unrecorded)
+        # the hook had something to say: the copy is not what the record would make of its source
+        return Taken(made, name, made.source, made=True, unrecorded=tuple(made.messages))
 
     def _free(self, name: str) -> str:
         """A name that no branch of the session has: another run may have had a node of this name."""
@@ -71,19 +142,28 @@ class Branches:
             number += 1
         return free
 
-    def adopt(self, node: str, branch: str, role: str | None) -> None:
-        """A branch that an earlier process made for a node; a run that goes on continues it."""
-        made = self._owned.get(branch)
-        if made is None:
-            made = self._owned[branch] = Branch(branch, role)
-        self._own[node] = made
+    def adopt(self, state: RunState) -> None:
+        """Continue the conversations that an earlier process, or an earlier call, has on record."""
+        roles = {node.branch: node.op.role for node in state.nodes.values() if node.branch is not None}
+        for name in state.conversations:
+            said = list(recorded(state, name))
+            live = self._named(name)
+            if live is None:
+                live = self._owned[name] = Branch(name, roles.get(name))
+            if live.messages[: len(said)] != said:
+                # the record goes further than this process knows, or another way: the record stands
+                live.include(said)
+        for node in state.nodes.values():
+            if node.branch is not None:
+                branch = self._owned.setdefault(node.branch, Branch(node.branch, node.op.role))
+                self._own[node.op.name] = Taken(branch, node.branch)
 
-    def _source(self, state: RunState, node: NodeState) -> Branch | None:
+    def _source(self, state: RunState, node: NodeState) -> Taken | None:
         """What a new branch starts from: the inherited node's, the emitter's, or the session's default."""
         operation = node.op
         if operation.inherit is not None:
-            source = state.resolve(operation.inherit)
-            inherited = None if source is None else self._own.get(source.name)
+            above = state.resolve(operation.inherit)
+            inherited = None if above is None else self._spoken_by(above)
             if inherited is None:
                 _log.info("%s inherits from %s, which has no branch; it starts empty", operation.name,
                           operation.inherit)  # fmt: skip
@@ -91,8 +171,17 @@ class Branches:
         if node.parent is not None:
             emitter = state.nodes[node.parent]
             if emitter.op.role == operation.role or operation.role is None:
-                return self._own.get(emitter.name)
-        return self._named(DEFAULT_BRANCH) if operation.role is None else None
+                return self._spoken_by(emitter)
+        return self._shared(DEFAULT_BRANCH) if operation.role is None else None
+
+    def _spoken_by(self, node: NodeState) -> Taken | None:
+        """The branch that a node has, its own or one that it names."""
+        own = self._own.get(node.op.name)
+        return own if own is not None or node.op.branch is None else self._shared(node.op.branch)
+
+    def _shared(self, name: str) -> Taken | None:
+        branch = self._named(name)
+        return None if branch is None else Taken(branch, name)
 
     def _named(self, name: str) -> Branch | None:
         own = self._default if name == DEFAULT_BRANCH else None

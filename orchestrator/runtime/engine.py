@@ -17,23 +17,20 @@ from emissions import Accepted, Emission, Receipt, Refused, stamp
 from orchestrator.core.commands import (
     Answer,
     AttemptStopped,
-    BranchMade,
     Cancel,
     Command,
     Elapsed,
     Emit,
     Note,
     Start,
-    TakeSteers,
 )
 from orchestrator.core.control import EXPIRED
 from orchestrator.core.machine import GraphMachine
 from orchestrator.core.spec import Definition
-from orchestrator.core.state import NodeState, RunState, SteerState
+from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, RunReason, Status
 from orchestrator.journal.runlog import RunLog
 from orchestrator.runtime.bodies import Bodies
-from orchestrator.runtime.branching import takes_branch
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.effects import Effects
 from orchestrator.runtime.envelopes import Envelope
@@ -267,36 +264,6 @@ class Engine:
         self.tell(AttemptStopped(node.op.name, attempt, "ignored" if ignored else "stopped", detail))
 
     # --- what a worker asks --------------------------------------------------------------------
-
-    def needs_preparation(self, node: NodeState) -> bool:
-        """True if the node takes a branch or there are notes to deliver."""
-        state = self.state
-        return state.waiting_steers > 0 or takes_branch(node) or bool(state.steers and self._notes_of(node))
-
-    def _notes_of(self, node: NodeState) -> list[SteerState]:
-        """What the present attempt was told: also what it has from one that was given back."""
-        name, attempt = node.op.name, node.attempt
-        return [n for n in self.state.steers if n.delivered_to == name and n.attempt == attempt]
-
-    async def prepare(self, node: NodeState, turn: RoleTurn) -> bool:
-        """Give the turn its branch and its notes; False if it was stopped meanwhile."""
-        if takes_branch(node):
-            branch, source, made = self.branches.of(self.state, node)
-            turn.branch = branch
-            if made:
-                self.tell(BranchMade(branch.name, node.op.name, source))
-        if self.state.waiting_steers:
-            self.tell(TakeSteers(node.op.name, turn.attempt))
-            await self.kernel.durable(self.kernel.submitted)
-        taken = self._notes_of(node)
-        if taken:
-            turn.notes = [(note.time, note.text) for note in taken]
-            for note in taken:
-                turn.tell(note.text)
-        if node.status is Status.RUNNING and node.attempt == turn.attempt:
-            return True
-        self.stopped(node, turn.attempt, ignored=False)
-        return False
 
     def role_of_node(self, node: str) -> str | None:
         """The name of a node's role."""

@@ -34,6 +34,7 @@ from orchestrator.errors import ExecutionError, OrchestratorError
 from orchestrator.flows.shapes import shape_fault
 from orchestrator.runtime.artifacts import claim_fault, where
 from orchestrator.runtime.changes import proposals_from
+from orchestrator.runtime.preparing import said_by
 from orchestrator.runtime.texts import said, storable
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.values import EMISSION_DEPTH, Found, NotExactError, dump, encode, settle
@@ -54,11 +55,11 @@ _FENCE = "```"
 def returned(engine: Engine, node: NodeState, turn: RoleTurn, value: object) -> tuple[Finish, list[bytes]]:
     """The command for a body that returned ``value``."""
     try:
-        if value is None and engine.plain and turn.pending_writes is None:
+        if value is None and engine.plain and turn.pending_writes is None and turn.branch is None:
             return Finish(node.op.name, turn.attempt, value=0), _NULL
         raw, found, plain = settle(value)
         values = [raw]
-        simple = engine.plain and node.op.gate is None and turn.pending_writes is None
+        simple = engine.plain and node.op.gate is None and turn.pending_writes is None and turn.branch is None
         if simple and not found and not _speaks(plain):
             return Finish(node.op.name, turn.attempt, value=0), values
         return _whole(engine, node, turn, value, _Settled(plain, found, values))
@@ -110,6 +111,7 @@ def _whole(
         gate_verdict=top_level,
         only_escalation=_only_escalation(value),
         artifacts=turn.left,
+        said=said_by(turn, values, failed=False),
     )
     return command, values
 
@@ -328,7 +330,9 @@ def failed(
     name, attempt = node.op.name, turn.attempt
     failure = failure_of(error, attempt, kind)
     if issubclass(type(error), NotApplicable):
-        return Finish(name, attempt, "not_applicable", error=failure), []
+        given: list[bytes] = []
+        said = said_by(turn, given, failed=False)
+        return Finish(name, attempt, "not_applicable", error=failure, said=said), given
     values: list[bytes] = []
     proposals: tuple[Proposal, ...] = ()
     predicates: dict[int, bool | str] = {}
@@ -344,6 +348,7 @@ def failed(
         proposals=proposals,
         predicates=predicates,
         draw=engine.random.random(),
+        said=said_by(turn, values, failed=True),
     )
     return command, values
 

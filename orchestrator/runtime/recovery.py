@@ -61,9 +61,7 @@ class Recovery:
             self.settled,
             engine.waits_for_answers,
         )
-        for node in state.nodes.values():
-            if node.branch is not None:
-                engine.branches.adopt(node.op.name, node.branch, node.op.role)
+        engine.branches.adopt(state)
         engine.tell(command, values)
         if not engine.closed:
             _set_timers(engine)

@@ -57,6 +57,10 @@ class RoleTurn:
     _asking: int = 0
     _left: float = inf
     branch: Any = None
+    #: what the record calls the branch, how many of its parts were there, and how much of the tail stays
+    spoken_as: str = ""
+    chunks: int = 0
+    kept: int = 0
     deadline: float | None = None
     #: the files that it declared and left, when its body has returned
     left: tuple[LeftArtifact, ...] = ()

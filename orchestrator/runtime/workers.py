@@ -21,6 +21,7 @@ from orchestrator.core.status import Status
 from orchestrator.runtime.drive import Cancelled, Outcome, Raised, Returned, Suspended, resume, start
 from orchestrator.runtime.kernel import Halted
 from orchestrator.runtime.outcomes import failed, returned
+from orchestrator.runtime.preparing import leave_branch, needs_preparation, prepare
 from orchestrator.runtime.reusing import content_key, finish_with
 from orchestrator.runtime.turns import RoleTurn
 
@@ -145,7 +146,7 @@ class Workers:
         turn = RoleTurn(engine, node, attempt)
         if engine.reuse and self._reused(node, attempt):
             return True
-        if node.op.timeout is not None or engine.needs_preparation(node):
+        if node.op.timeout is not None or needs_preparation(engine, node):
             if engine.kernel.waiting:
                 self.summon()
             return self._guarded(node, turn, scope, None)
@@ -178,7 +179,11 @@ class Workers:
         engine = self._engine
         settled = False
         try:
-            if suspended is None and engine.needs_preparation(node) and not await engine.prepare(node, turn):
+            if (
+                suspended is None
+                and needs_preparation(engine, node)
+                and not await prepare(engine, node, turn)
+            ):
                 settled = True
                 return not scope.cancel_called
             if suspended is not None:
@@ -196,6 +201,7 @@ class Workers:
         finally:
             if not settled:
                 self._lost(node, turn)
+            leave_branch(engine, turn)
 
     async def _resumed(self, suspended: Suspended, turn: RoleTurn, scope: CancelScope) -> Outcome:
         """Go on with a body that awaits something; it can be stopped from here on."""

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 #: Run -> why deciding it again gives something else today, where a rule was changed on purpose.
 DIVERGES: dict[str, str] = {}
 #: Kinds that no golden journal holds -> why.
-UNRECORDED = {"UsageRecorded": "nothing speaks with a model yet"}
+UNRECORDED = {
+    "UsageRecorded": "nothing spoke with a model when these were made",
+    "BranchExtended": "conversations were not on record when these were made",
+    "BranchJoined": "the same",
+}
 #: Bytes of everything that is golden, so that a clone stays small.
 MOST = 200 * 1024
 
