@@ -39,6 +39,7 @@ __all__ = [
     "ask",
     "attempt_stopped",
     "begin_asking",
+    "branch_joined",
     "branch_made",
     "cancel_node_or_run",
     "drain",

@@ -18,7 +18,7 @@ from orchestrator.agents.branches import from_data, to_data
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.runtime.values import encode, settle
 
-__all__ = ["Branches", "Taken", "encoded", "takes_branch"]
+__all__ = ["Branches", "Taken", "encoded", "recorded", "takes_branch"]
 
 _log = logging.getLogger("callboard.branches")
 
