@@ -31,6 +31,7 @@ UNRECORDED = {
     "UsageRecorded": "nothing spoke with a model when these were made",
     "BranchExtended": "conversations were not on record when these were made",
     "BranchJoined": "the same",
+    "ArtifactsLeft": "files were not verified when these were made",
 }
 #: Bytes of everything that is golden, so that a clone stays small.
 MOST = 200 * 1024
