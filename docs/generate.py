@@ -11,6 +11,7 @@ import msgspec
 from orchestrator.core.facts import FACTS, Fact
 from orchestrator.core.status import ENDED, SUSPENDED, TERMINAL, RunReason, Status
 from orchestrator.core.table import TRANSITIONS
+from orchestrator.flows.document import flow_schema
 
 HERE = Path(__file__).resolve().parent
 
@@ -150,7 +151,16 @@ def states() -> str:
     return "\n".join(parts) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"events.md": events, "states.md": states}
+def schema() -> str:
+    """What `callboard schema` prints."""
+    return msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2).decode() + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "events.md": events,
+    "flow.schema.json": schema,
+    "states.md": states,
+}
 
 
 def main() -> None:

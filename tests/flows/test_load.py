@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.errors import FlowError
+from orchestrator.flows.flow import load_flow
 from orchestrator.flows.load import read_source, source_of
 from orchestrator.flows.scan import Refused, refuse_hostile
+from tests.flows.counting import calls, document
 
 BOMB = "a: &a [x]\n" + "\n".join(
     f"b{n}: &b{n} [*{p}, *{p}]" for n, p in enumerate(["a", *[f"b{i}" for i in range(11)]])
@@ -97,13 +98,23 @@ HOSTILE = {
 }
 
 
+@pytest.fixture(scope="session")
+def ordinary():
+    """What reading an ordinary document of 10 KiB costs, in calls: about 100 ms of a slow machine."""
+    return calls(lambda: source_of(document(10_240)))
+
+
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_documents_are_refused_in_one_line_and_at_once(text):
-    """bad-inputs 32, engine.md 32: place, one line, about 100 ms."""
-    start = time.thread_time()
+def test_hostile_documents_are_refused_in_one_line_and_at_once(text, ordinary):
+    """bad-inputs 32, engine.md 32: place, one line, and no more work than an ordinary document."""
     with pytest.raises(FlowError) as caught:
         source_of(text, "flow.yaml")
-    assert time.thread_time() - start < 0.3
+
+    def again():
+        with contextlib.suppress(FlowError):
+            source_of(text, "flow.yaml")
+
+    assert calls(again) < ordinary
     message = str(caught.value)
     assert "\n" not in message
     assert message.startswith("flow.yaml:")
@@ -215,24 +226,28 @@ def test_files(tmp_path):
 
 
 def test_the_scan_is_fast():
-    """engine.md 32: about 1 ms for 10 KiB; the bound leaves room for a busy machine."""
-    node = '  n: {role: researcher, instruction: "List ${args.repo}", after: [a, b]}\n'
-    text = "nodes:\n" + node * (10_240 // len(node))
-    best = 1.0
-    for _ in range(10):
-        start = time.thread_time()
-        refuse_hostile(text)
-        best = min(best, time.thread_time() - start)
-    assert best < 0.01
+    """engine.md 32: a few calls a character, linear in the length; 1 ms for 10 KiB."""
+    short, long = (calls(lambda text=text: refuse_hostile(text)) for text in map(document, (5_000, 50_000)))
+    assert short < 4 * 5_000
+    assert long < 11 * short
+
+
+def test_all_checks_together_cost_less_than_reading(tmp_path, ordinary):
+    """A document of 10 KiB is read and checked in about 100 ms: the YAML is the greater part of it."""
+    path = tmp_path / "flow.yaml"
+    path.write_text(document(10_240))
+    assert calls(lambda: load_flow(path).check()) < 2 * ordinary
 
 
 @given(st.text(alphabet="ab:-?[]{},'\"#&*!|>% \n\t$<\\", max_size=60))
 def test_any_text_is_read_or_refused(text):
     """No document makes the reader fail in another way, and none takes long."""
-    start = time.thread_time()
-    with contextlib.suppress(FlowError):
-        source_of(text)
-    assert time.thread_time() - start < 1
+
+    def read():
+        with contextlib.suppress(FlowError):
+            source_of(text)
+
+    assert calls(read) < 100_000
 
 
 @given(st.text(max_size=40))
