@@ -61,7 +61,9 @@ if TYPE_CHECKING:
     from orchestrator.core.context import REDUCERS as REDUCERS
     from orchestrator.core.spec import Budget as Budget
     from orchestrator.core.spec import Edge as Edge
+    from orchestrator.core.spec import ForEach as ForEach
     from orchestrator.core.spec import Gate as Gate
+    from orchestrator.core.spec import Inquiry as Inquiry
     from orchestrator.core.spec import Operation as Operation
     from orchestrator.core.spec import Retry as Retry
     from orchestrator.core.status import NodeStatus as NodeStatus
@@ -152,12 +154,14 @@ __all__ = [
     "Flow",
     "FlowError",
     "FlowEvent",
+    "ForEach",
     "Gap",
     "Gate",
     "Graph",
     "GraphError",
     "IncompatibleJournalError",
     "Inject",
+    "Inquiry",
     "InternalError",
     "JournalError",
     "JournalReader",
@@ -254,7 +258,9 @@ _HOMES = {
     "FlowError": "orchestrator.errors",
     "FlowEvent": "orchestrator.runtime.results",
     "Gap": "emissions",
+    "ForEach": "orchestrator.core.spec",
     "Gate": "orchestrator.core.spec",
+    "Inquiry": "orchestrator.core.spec",
     "Graph": "orchestrator.flows.graph",
     "GraphError": "orchestrator.errors",
     "IncompatibleJournalError": "orchestrator.errors",

@@ -68,9 +68,14 @@ def _budget(flow: Flow) -> dict[str, Any]:
     """What is planned, what may be added, and the most that can come of it."""
     planned = flow.graph.operations.values()
     budget = _bound(flow)
+    instances = sum(node.for_each.max for node in planned if node.for_each is not None)
     found: dict[str, Any] = {
         "planned_nodes": len(planned),
-        "planned_attempts": sum(_attempts(flow, node.role, node.retry) for node in planned),
+        "instances": instances,
+        "planned_attempts": sum(
+            _attempts(flow, node.role, node.retry) * (1 if node.for_each is None else node.for_each.max)
+            for node in planned
+        ),
         "stated": flow.document.budget.model_dump(exclude_none=True),
     }
     if budget is not None:
@@ -81,7 +86,7 @@ def _budget(flow: Flow) -> dict[str, Any]:
         most = max((_attempts(flow, role, None) for role in budget.assignees or ()), default=1)
         found |= {name: getattr(budget, name) for name in ("spawns", "depth", "escalations", "concurrency")}
         found |= {name: getattr(budget, name) for name in _LIMITS}
-        found["worst_case_nodes"] = found["planned_nodes"] + added
+        found["worst_case_nodes"] = found["planned_nodes"] + instances + added
         found["worst_case_attempts"] = found["planned_attempts"] + added * most
     return {"budget": found}
 
@@ -90,6 +95,8 @@ def _may_emit(flow: Flow, *kinds: type[Emission]) -> bool:
     """True if a planned node may emit one of the types; nobody knows what stands behind a bare operation."""
     names = {kind.__name__ for kind in kinds}
     for node in flow.document.nodes.values():
+        if node.ask is not None:
+            continue
         declared = flow.roles.get(node.role).emits if node.role is not None else kinds
         narrowed = names if node.emits is None else names & set(node.emits)
         if narrowed & {kind.__name__ for kind in declared}:
@@ -120,7 +127,10 @@ def _attempts(flow: Flow, name: str | None, own: Any) -> int:
 def _budget_lines(found: Mapping[str, Any]) -> list[str]:
     stated: Mapping[str, Any] = found["stated"]
     attempts = _count(found["planned_attempts"], "attempt")
-    lines = ["budget", f"  planned: {_count(found['planned_nodes'], 'node')}, at most {attempts}"]
+    nodes = _count(found["planned_nodes"], "node")
+    if found["instances"]:
+        nodes += f" and at most {_count(found['instances'], 'instance')}"
+    lines = ["budget", f"  planned: {nodes}, at most {attempts}"]
     if "spawns" not in found:
         needed = ", ".join(f"{name} is {value}" for name, value in stated.items())
         return [*lines, f"  allowed: depends on arguments that have no default ({needed})"]

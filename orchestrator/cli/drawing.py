@@ -11,7 +11,7 @@ from orchestrator.cli.options import DrawOptions
 from orchestrator.core.spec import EdgeKind
 from orchestrator.core.state import EdgeState, NodeState, RunState
 from orchestrator.errors import OperationError
-from orchestrator.flows.draw import Arrow, Box, Kind, draw_mermaid, draw_text
+from orchestrator.flows.draw import Arrow, Box, Kind, draw_mermaid, draw_text, kind_of
 from orchestrator.flows.draw import draw as draw_flow
 from orchestrator.runtime.projections import display_state
 
@@ -47,8 +47,8 @@ def _box(node: NodeState, *, planned: bool) -> Box:
     label = node.op.name if node.op.name.split(".")[0] == who else f"{node.op.name} ({who})"
     if node.op.gate is not None and node.judgement is not None:
         label += f": {node.judgement}"
-    kind: Kind = "gate" if node.op.gate is not None else "node" if planned else "grown"
-    return Box(node.op.name, label, display_state(node.status), kind)
+    kind: Kind = "gate" if node.op.gate is not None else kind_of(node.op) if planned else "grown"
+    return Box(node.op.name, label, display_state(node.status, opened=node.opened), kind)
 
 
 def _arrow(edge: EdgeState) -> Arrow:

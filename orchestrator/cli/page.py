@@ -85,7 +85,7 @@ class _Facts:
 
 
 def _head(run: RecordedRun, result: RunResult, *, live: bool) -> Iterator[str]:
-    states = Counter(display_state(node.status) for node in run.state.nodes.values())
+    states = Counter(display_state(node.status, opened=node.opened) for node in run.state.nodes.values())
     counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
     usage = result.usage
     yield f"<h1>{_text(result.name)}: {_text(run.standing)}</h1>"
@@ -189,7 +189,7 @@ def _nodes(run: RecordedRun, room: int) -> Iterator[str]:
     yield "</tr>"
     for name, node in run.state.nodes.items():
         result = node_result(node)
-        state = display_state(node.status)
+        state = display_state(node.status, opened=node.opened)
         colour = node.judgement if node.judgement in {"rejected", "undecided"} else state
         cost = "" if node.cost_usd is None else f"${node.cost_usd:.4f}"
         cells = (

@@ -81,13 +81,15 @@ def _shown(run: RecordedRun, result: RunResult, told: Told) -> Iterator[str]:
 
 def _state(state: RunState, node: NodeState) -> str:
     held = any(state.nodes[edge.source].judgement == "undecided" for edge in node.ins)
-    return display_state(node.status, paused=state.paused, held=held)
+    return display_state(node.status, paused=state.paused, held=held, opened=node.opened)
 
 
 def _words(node: NodeResult) -> Iterator[str]:
     """What is worth knowing of one node, in one line."""
     if node.attempts and node.status in TERMINAL:
         yield f"{node.duration:.2f} s"
+    if node.instances is not None:
+        yield f"{node.instances:,} instances{f', {node.left_out:,} left out' if node.left_out else ''}"
     if node.attempts > 1:
         yield f"attempt {node.attempts}"
     if node.role is not None and node.role != node.name:

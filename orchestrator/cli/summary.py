@@ -64,7 +64,9 @@ def headline(result: RunResult, seconds: float) -> str:
 
 
 def _counts(result: RunResult) -> Mapping[str, int]:
-    return Counter(display_state(node.status) for node in result.nodes.values())
+    return Counter(
+        display_state(node.status, opened=node.instances is not None) for node in result.nodes.values()
+    )
 
 
 def _spent(result: RunResult) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from orchestrator.cli.edge import clean, clean_json, note
 from orchestrator.cli.outlet import Outlet
-from orchestrator.core.state import RunState
+from orchestrator.core.state import NodeState, RunState
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.projections import node_result
 from orchestrator.runtime.run import Run
@@ -153,8 +153,17 @@ def _succeeded(envelope: Envelope, stage: Stage) -> str:
     if envelope.data.get("restored"):
         return plain_line("succeeded", envelope.node, "it was given and did not run")
     state = stage.state.nodes.get(envelope.node or "")
-    parent = f", spawned by {clean(state.parent)}" if state is not None and state.parent else ""
+    parent = f", spawned by {clean(state.parent)}" if state is not None and _spawned(state) else ""
     return plain_line("succeeded", f"{clean(envelope.node)}{_seconds(stage, envelope.node)}{parent}")
+
+
+def _spawned(state: NodeState) -> bool:
+    return state.parent is not None and state.op.instance is None
+
+
+def _opened(envelope: Envelope, stage: Stage) -> str:
+    count = envelope.data["count"]
+    return plain_line("fanned out", envelope.node, f"{count:,} {'instance' if count == 1 else 'instances'}")
 
 
 def _failed(envelope: Envelope, stage: Stage) -> str:
@@ -259,6 +268,7 @@ LINES: Final[Mapping[str, Callable[[Envelope, Stage], str | None]]] = {
     "DrainRequested": _draining,
     "CancelRequested": _run_line("stopping", "detail"),
     "NodeStarted": _started,
+    "InstancesAdded": _opened,
     "NodeRetryScheduled": _retrying,
     "NodeCompleted": _succeeded,
     "NodeFailed": _failed,

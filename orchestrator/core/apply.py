@@ -20,7 +20,7 @@ from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
 from orchestrator.core.resources import resources_of
 from orchestrator.core.sequences import grown
-from orchestrator.core.settling import drop_request, leave, leave_status, let_go
+from orchestrator.core.settling import accept_failures, drop_request, leave, leave_status, let_go
 from orchestrator.core.state import EdgeState, NodeState, Question, RunState, SteerState
 from orchestrator.core.status import PRECEDENCE, Status
 
@@ -110,11 +110,8 @@ def _node_ready(state: RunState, fact: f.NodeReady, frame: Frame) -> None:
     node.status = Status.READY
     node.ready_at = frame.at
     state.ready[fact.node] = None
-    for name in fact.handles:
-        source = state.nodes[name]
-        if not source.handled:
-            source.handled = True
-            state.failed_unhandled -= 1
+    if fact.handles:
+        accept_failures(state, fact.handles)
 
 
 def _node_paused(state: RunState, fact: f.NodePaused, _frame: Frame) -> None:
@@ -276,7 +273,8 @@ def _asked(state: RunState, fact: f.QuestionAsked, frame: Frame) -> None:
 
 def _answered(state: RunState, fact: f.QuestionAnswered, frame: Frame) -> None:
     questions = state.nodes[fact.node].questions or {}
-    questions[fact.key].answer = frame.values[fact.value]
+    question = questions[fact.key]
+    question.answer, question.by, question.because = frame.values[fact.value], fact.by, fact.because
 
 
 def _steer_received(state: RunState, fact: f.SteerReceived, _frame: Frame) -> None:

@@ -13,7 +13,7 @@ from orchestrator.core.context import prior_of
 from orchestrator.core.frames import Frame
 from orchestrator.core.payloads import read_escalation, read_verdict
 from orchestrator.core.sequences import grown
-from orchestrator.core.settling import leave, let_go
+from orchestrator.core.settling import accept_failures, leave, let_go
 from orchestrator.core.spec import Edge, EdgeKind
 from orchestrator.core.state import EdgeState, Emitted, Escalation, NodeState, RunState, Write
 from orchestrator.core.status import Status
@@ -45,6 +45,21 @@ def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
         _link(state, edge)
     if fact.splice and parent is not None:
         _splice(state, parent, node)
+
+
+def _instances_added(state: RunState, fact: f.InstancesAdded, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    node.opened = True
+    node.ready_at = node.started_at = frame.at
+    # what its instances write is seen when it is due again
+    node.seen, node.view = False, None
+    accept_failures(state, fact.handles)
+
+
+def _instances_settled(state: RunState, fact: f.InstancesSettled, _frame: Frame) -> None:
+    state.nodes[fact.node].left_out = len(fact.failed)
+    failed = (name for name in fact.failed if state.nodes[name].status is Status.FAILED)
+    accept_failures(state, failed)
 
 
 def _link(state: RunState, edge: Edge) -> None:
@@ -154,6 +169,8 @@ def _written(state: RunState, fact: f.ContextWritten, frame: Frame) -> None:
 
 GROWTH: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     f.NodeAdded: _added,
+    f.InstancesAdded: _instances_added,
+    f.InstancesSettled: _instances_settled,
     f.NodeEscalated: _escalated,
     f.NodeNotified: _notified,
     f.EmissionAccepted: _emission,

@@ -52,6 +52,7 @@ def _reopened(state: RunState, fact: f.NodeReopened, _frame: Frame) -> None:
     # attempts go on counting; those of earlier generations are no longer tries
     node.given_back = node.attempt
     node.seen = node.early = node.restored = False
+    node.left_out = 0
     node.view = None
     # its deadline begins anew with its next start
     node.settled_at = node.ready_at = node.started_at = node.asked_for = 0

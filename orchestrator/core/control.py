@@ -25,7 +25,7 @@ from orchestrator.core.facts import (
     SteerDelivered,
     StepMemoised,
 )
-from orchestrator.core.gates import decide_gate
+from orchestrator.core.gates import as_verdict, decide_gate
 from orchestrator.core.growth import inject
 from orchestrator.core.outcomes import release_dependents, stopped
 from orchestrator.core.proposals import take_note, take_with
@@ -174,8 +174,10 @@ def steer(decision: Decision, command: c.Steer) -> None:
 
 def take_steers(decision: Decision, command: c.TakeSteers) -> None:
     """A node is about to be invoked: it takes what is addressed to it and what is for the next node."""
+    one = decision.state.nodes[command.node].op.instance
+    meant = (None, command.node, command.node if one is None else one.of)
     for note in decision.state.steers:
-        if note.delivered_to is None and note.target in (None, command.node):
+        if note.delivered_to is None and note.target in meant:
             decision.fact(SteerDelivered(note.id, command.node, command.attempt))
 
 
@@ -241,6 +243,8 @@ def answer(decision: Decision, command: c.Answer) -> None:
         decision.receipts.append(Refused("invalid", detail))
         return
     given = msgspec.json.decode(decision.values[command.value])
+    if node.op.inquiry is not None and node.op.gate is not None:
+        given = as_verdict(given)
     if question.choices and command.by != EXPIRED and given not in question.choices:
         detail = f"{given!r} is not one of {', '.join(question.choices)}"
         decision.receipts.append(Refused("invalid", detail))

@@ -27,7 +27,7 @@ class Decision:
 
     Attributes:
         state: the run, changed only by :meth:`fact`.
-        command, at, values: the input: what is asked, when, and the JSON it refers to.
+        command, at, values: the input: what is asked, when, and the JSON it refers to; :meth:`value` adds.
         facts: what was decided so far, in order.
         cause: number of the fact that led to the command; 0 if it came from outside.
         receipts: answers to the emissions of the command, in their order.
@@ -58,6 +58,12 @@ class Decision:
         self.facts.append(fact)
         self.state.facts += 1
         APPLY[type(fact)](self.state, fact, self)
+
+    def value(self, raw: bytes) -> int:
+        """Position of JSON that the decision itself made; what stands in the record already stands once."""
+        if raw not in self.values:
+            self.values = [*self.values, raw]
+        return self.values.index(raw)
 
     def recommend(self, node: NodeState, to: Status, why: Why = None) -> None:
         """Say what a node should become; the settle loop carries it out in turn."""

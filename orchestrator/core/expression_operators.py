@@ -71,6 +71,8 @@ def _step(value: object, key: object, trail: Callable[[], str], column: int) -> 
             return value.status
         if key == "artifacts":
             return value.artifacts
+        if key == "failed" and value.failed is not None:
+            return value.failed
         value = value.value()
         if key == "text" and not (isinstance(value, Mapping) and key in value):
             return as_text(value)

@@ -71,13 +71,15 @@ class NodeView:
     """One node as expressions see it: ``name.status``, ``name.artifacts``, everything else its value.
 
     ``name.text`` is the value's own field of this name if it has one; else the value as it stands in a text.
+    ``name.failed`` of a ``for_each`` node is how many instances its list lacks.
 
     Attributes:
         name: the node. status: where it stands.
         artifacts: name -> path of what it left.
+        failed: of a ``for_each`` node: instances that its list lacks; None for every other node.
     """
 
-    __slots__ = ("_known", "_raw", "artifacts", "name", "status")
+    __slots__ = ("_known", "_raw", "artifacts", "failed", "name", "status")
 
     def __init__(
         self,
@@ -85,9 +87,10 @@ class NodeView:
         status: str,
         raw: bytes | msgspec.Raw | None = None,
         artifacts: Mapping[str, object] | None = None,
+        failed: int | None = None,
     ) -> None:
         """Make a view; ``raw`` is the value as JSON, None while there is no value."""
-        self.name, self.status, self.artifacts = name, status, artifacts or {}
+        self.name, self.status, self.artifacts, self.failed = name, status, artifacts or {}, failed
         self._raw: bytes | msgspec.Raw | None = raw
         self._known: list[object] = []
 

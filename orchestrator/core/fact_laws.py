@@ -11,56 +11,10 @@ from typing import Any
 
 from orchestrator.core import facts as f
 from orchestrator.core.records import Record
-from orchestrator.core.spec import UNLIMITED, Budget, Edge, EdgeKind
+from orchestrator.core.spec import UNLIMITED, Budget, EdgeKind
+from orchestrator.core.told import AFTERWARDS, GROWING, OF_ATTEMPT, TERMINAL, Told
 
 __all__ = ["check_facts"]
-
-_TERMINAL = (
-    f.NodeCompleted,
-    f.NodeFailed,
-    f.NodeSkipped,
-    f.NodeVetoed,
-    f.NodeCancelled,
-    f.NodeEscalated,
-)
-#: What may be said of a node after it settled: judgements, and what came too late.
-_AFTERWARDS = (
-    f.GateApproved,
-    f.GateRejected,
-    f.GateUndecided,
-    f.ResultStale,
-    f.EmissionRefused,
-    f.SpawnRefused,
-    f.NodeReopened,
-    f.NodeDropped,
-    f.StepMemoised,
-    f.BranchCreated,
-)
-#: Kinds that a later attempt may say again under their first number.
-_OF_ATTEMPT = ("EscalationRequest", "Verdict")
-_GROWING = ("SpawnRequest", "TaskAssignment")
-
-
-class _Node:
-    """What the facts have said of one node in its present generation."""
-
-    __slots__ = (
-        "asked", "attempt", "before", "emitted", "judged", "outs", "ready", "restored", "running", "settled",
-        "spawned", "tainted",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.ready = self.running = self.asked = self.tainted = self.restored = False
-        #: attempts of earlier generations
-        self.before = 0
-        self.attempt = self.emitted = self.spawned = 0
-        self.settled = self.judged = ""
-        self.outs: list[Edge] = []
-
-    @property
-    def alive(self) -> bool:
-        """Its body runs, or has asked and was not answered yet."""
-        return self.running or (self.asked and not self.ready)
 
 
 def check_facts(records: Iterable[Record]) -> list[str]:
@@ -76,7 +30,7 @@ class _Account:
 
     def __init__(self) -> None:
         self.broken: list[str] = []
-        self.nodes: dict[str, _Node] = {}
+        self.nodes: dict[str, Told] = {}
         self.budget = Budget()
         self.seq = self.fact = self.at = 0
         self.spawns = self.escalations = self.running = 0
@@ -128,9 +82,9 @@ class _Account:
             if node is None:
                 self.breach(f"{kind} is about {name!r}, which is no node")
                 return
-            if node.settled and not isinstance(fact, (*_AFTERWARDS, *_TERMINAL)):
+            if node.settled and not isinstance(fact, (*AFTERWARDS, *TERMINAL)):
                 self.breach(f"{kind} of {name}, which is {node.settled}")
-        if isinstance(fact, _TERMINAL):
+        if isinstance(fact, TERMINAL):
             self._terminal(fact)
         rule = _RULES.get(type(fact))
         if rule is not None:
@@ -144,7 +98,7 @@ class _Account:
         if node.settled:
             self.breach(f"{fact.node} settles as {kind} and is {node.settled}")
         if kind in ("NodeCompleted", "NodeEscalated") and not node.alive and not fact.restored:
-            self.breach(f"{kind} of {fact.node}, which does not run")
+            self._ended_without_running(fact.node, node, kind)
         if kind == "NodeVetoed" and node.attempt > node.before:
             self.breach(f"{fact.node} is vetoed and has started")
         node.settled, node.restored = kind, fact.restored
@@ -152,7 +106,23 @@ class _Account:
         if kind == "NodeVetoed":
             self._taint([fact.node])
 
-    def _stops(self, node: _Node) -> None:
+    def _ended_without_running(self, name: str, node: Told, kind: str) -> None:
+        """Only a node whose instances have all settled completes without an attempt."""
+        if node.instances is None:
+            self.breach(f"{kind} of {name}, which does not run")
+            return
+        open_ = [one for one in node.instances if not self.nodes[one].settled]
+        if open_:
+            self.breach(f"{name} completes before {', '.join(open_)}")
+
+    def instances(self, fact: f.InstancesAdded) -> None:
+        """A list is told once; its instances follow, one by one, in the same record."""
+        node = self.nodes[fact.node]
+        if node.instances is not None or node.settled or node.running:
+            self.breach(f"{fact.node} gets instances a second time, or too late")
+        node.instances = []
+
+    def _stops(self, node: Told) -> None:
         self.running -= node.running
         node.running = node.ready = False
 
@@ -217,13 +187,20 @@ class _Account:
     def _admit(self, name: str) -> None:
         if name in self.nodes:
             self.breach(f"a second node is called {name!r}")
-        self.nodes[name] = _Node()
+        self.nodes[name] = Told()
 
     def grew(self, fact: f.NodeAdded) -> None:
         """A grown node enters with its edges; the caps hold with it (law 4)."""
         name = fact.operation.name
         self._admit(name)
         self.added[name] = fact
+        one = fact.operation.instance
+        if one is not None:
+            listed = self.nodes[one.of].instances
+            if listed is None or (not fact.splice and one.index != len(listed) + 1):
+                self.breach(f"{name} is instance {one.index} of {one.of} out of turn")
+            if listed is not None:
+                listed.append(name)
         for edge in fact.edges:
             self.nodes[edge.source].outs.append(edge)
         if fact.splice and fact.parent is not None:
@@ -254,11 +231,11 @@ class _Account:
         """Emissions count up by one; an accepted request to grow is exactly one node (law 3)."""
         self.current(fact)
         node = self.nodes[fact.node]
-        said_again = fact.emission in _OF_ATTEMPT and 1 <= fact.number <= node.emitted
+        said_again = fact.emission in OF_ATTEMPT and 1 <= fact.number <= node.emitted
         if fact.number != node.emitted + 1 and not said_again:
             self.breach(f"{fact.node} emits number {fact.number} after {node.emitted}")
         node.emitted = max(node.emitted, fact.number)
-        if fact.emission in _GROWING:
+        if fact.emission in GROWING:
             child = self.nodes.get(fact.child or "")
             if child is None or child.spawned != 1:
                 self.breach(f"{fact.emission} of {fact.node} made {fact.child!r}, which was not spawned")
@@ -344,6 +321,7 @@ _RULES: Mapping[type[f.Fact], Callable[[_Account, Any], None]] = {
     f.NodeAdded: _Account.grew,
     f.NodeSpawned: _Account.spawned,
     f.NodeReady: _Account.ready,
+    f.InstancesAdded: _Account.instances,
     f.NodeStarted: _Account.started,
     f.NodeStopping: _Account.current,
     f.NodeRetryScheduled: _Account.pauses,

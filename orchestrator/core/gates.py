@@ -10,7 +10,16 @@ from orchestrator.core.facts import GateApproved, GateRejected, GateUndecided
 from orchestrator.core.spec import Gate, Undecided
 from orchestrator.core.state import NodeState
 
-__all__ = ["APPROVE", "GATE_VERDICT", "REJECT", "decide_gate", "gate_verdict", "judge_gate", "person_decides"]
+__all__ = [
+    "APPROVE",
+    "GATE_VERDICT",
+    "REJECT",
+    "as_verdict",
+    "decide_gate",
+    "gate_verdict",
+    "judge_gate",
+    "person_decides",
+]
 
 #: The key of the operation-graph seed's gate contract, and its two values.
 GATE_VERDICT = "gate_verdict"
@@ -47,6 +56,7 @@ def judge_gate(decision: Decision, node: NodeState, top_level: str | None, why: 
     gate = node.op.gate
     if gate is None:
         return
+    by, because = _person(node)
     verdicts = dict.fromkeys(node.verdicts or ())
     if why:
         _undecided(decision, node, gate, why)
@@ -55,15 +65,23 @@ def judge_gate(decision: Decision, node: NodeState, top_level: str | None, why: 
     elif verdicts:
         (verdict,) = verdicts
         if gate_verdict(gate, verdict) == REJECT:
-            decision.fact(GateRejected(node.op.name, verdict, node.rationale))
+            decision.fact(GateRejected(node.op.name, verdict, node.rationale, by=by, because=because))
         else:
-            decision.fact(GateApproved(node.op.name, verdict))
+            decision.fact(GateApproved(node.op.name, verdict, by=by, because=because))
     elif top_level == REJECT:
         decision.fact(GateRejected(node.op.name, None, cause=GATE_VERDICT))
     elif top_level == APPROVE:
         decision.fact(GateApproved(node.op.name, None))
     else:
         _undecided(decision, node, gate, "it gave no readable verdict")
+
+
+def _person(node: NodeState) -> tuple[str | None, str]:
+    """Who gave the verdict of a gate that a person settles, and why; nobody at any other gate."""
+    answered = [one for one in (node.questions or {}).values() if one.answer is not None]
+    if node.op.inquiry is None or not answered:
+        return None, ""
+    return answered[-1].by, answered[-1].because
 
 
 def _undecided(decision: Decision, node: NodeState, gate: Gate, why: str) -> None:
@@ -74,6 +92,14 @@ def _undecided(decision: Decision, node: NodeState, gate: Gate, why: str) -> Non
         decision.fact(GateApproved(node.op.name, None, because=f"on_undecided: pass ({why})"))
     else:
         decision.fact(GateUndecided(node.op.name, why))
+
+
+def as_verdict(given: object) -> object:
+    """The verdict that somebody means, however it is spelled; what is none stays as it is."""
+    try:
+        return VerdictValue(given).value  # type: ignore[arg-type]
+    except ValueError:
+        return given
 
 
 def decide_gate(decision: Decision, node: NodeState, verdict: str, by: str, because: str) -> str | None:

@@ -107,7 +107,7 @@ def _counters(state: RunState) -> Breaches:
             yield f"counter {name} is {getattr(state, name)}, a recount gives {count}"
     # numbers that are given once and never again: a node that a retry dropped has used its own up
     given = {
-        "spawns": sum(node.op.name not in successors for node in grown),
+        "spawns": sum(node.op.name not in successors and node.op.instance is None for node in grown),
         "injected": sum(node.parent is None for node in grown),
         "escalations": sum(node.superseded_by is not None for node in nodes),
     }
@@ -339,7 +339,8 @@ def _family(state: RunState, node: NodeState) -> Breaches:
             yield f"it has no parent, depth {node.depth} and origin {node.origin!r}"
     else:
         spliced = parent.superseded_by == node.op.name
-        if node.depth != parent.depth + (not spliced) or node.origin != parent.origin:
+        same = spliced or node.op.instance is not None
+        if node.depth != parent.depth + (not same) or node.origin != parent.origin:
             yield f"depth {node.depth} and origin {node.origin!r} do not follow from {node.parent}"
         if spliced and node.rungs != parent.rungs + 1:
             yield f"it is {node.rungs} tiers up, its emitter {parent.rungs}"
@@ -355,6 +356,24 @@ def _family(state: RunState, node: NodeState) -> Breaches:
         yield "it escalated and nobody took its place"
 
 
+def _instances(state: RunState, node: NodeState) -> Breaches:
+    """A ``for_each`` node makes no attempt, has at most ``max`` instances and settles after them."""
+    each, one = node.op.for_each, node.op.instance
+    if each is None:
+        if node.opened or node.left_out:
+            yield "it has instances and no for_each"
+    elif node.attempt or node.status not in (Status.WAITING, *TERMINAL):
+        yield f"it has for_each and is {node.status.value} at attempt {node.attempt}"
+    elif node.children > each.max:
+        yield f"it has {node.children} instances, at most {each.max}"
+    elif node.opened and node.status in (Status.COMPLETED, Status.FAILED) and not node.restored:
+        open_ = [edge.source for edge in node.ins if state.nodes[edge.source].status not in TERMINAL]
+        if open_ and node.status is Status.COMPLETED:
+            yield f"it has its list and {', '.join(open_)} have not settled"
+    if one is not None and (one.of not in state.nodes or one.index < 1):
+        yield f"it is instance {one.index} of {one.of!r}"
+
+
 _NODE_LAWS: Sequence[Callable[[RunState, NodeState], Breaches]] = (
     _pending,
     _letting_go,
@@ -362,4 +381,5 @@ _NODE_LAWS: Sequence[Callable[[RunState, NodeState], Breaches]] = (
     _outcome,
     _attempts,
     _family,
+    _instances,
 )

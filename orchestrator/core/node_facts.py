@@ -12,6 +12,8 @@ __all__ = [
     "AttemptGivenBack",
     "CancelIgnored",
     "EdgesJudged",
+    "InstancesAdded",
+    "InstancesSettled",
     "NodeAdded",
     "NodeCancelled",
     "NodeCompleted",
@@ -61,6 +63,27 @@ class NodeSpawned(Fact, frozen=True):
     independent: bool
     instruction: str = ""
     reason: str = ""
+
+
+class InstancesAdded(Fact, frozen=True):
+    """A ``for_each`` node has its list: ``count`` instances, each added by a NodeAdded that follows.
+
+    ``handles`` names failed predecessors whose failure this node accepts.
+    """
+
+    node: str
+    count: int
+    handles: tuple[str, ...] = ()
+
+
+class InstancesSettled(Fact, frozen=True):
+    """Every instance of a ``for_each`` node has settled; ``failed`` names those that left no value.
+
+    Their failures are the node's from here on: it fails, or it goes on without them.
+    """
+
+    node: str
+    failed: tuple[str, ...] = ()
 
 
 class NodeReady(Fact, frozen=True):

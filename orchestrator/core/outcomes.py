@@ -17,6 +17,7 @@ from orchestrator.core.facts import (
     EdgesJudged,
     Fact,
     Failure,
+    InstancesSettled,
     NodeCancelled,
     NodeCompleted,
     NodeFailed,
@@ -27,6 +28,7 @@ from orchestrator.core.facts import (
     ResultStale,
     UsageRecorded,
 )
+from orchestrator.core.fans import instances, left_out
 from orchestrator.core.gates import judge_gate
 from orchestrator.core.proposals import carry_out, take_with
 from orchestrator.core.refusing import total_refusals
@@ -52,6 +54,7 @@ __all__ = [
     "settle_failed",
     "stop",
     "stop_as_failed",
+    "stop_instances",
     "stopped",
     "would_retry",
 ]
@@ -241,6 +244,16 @@ def cancel(decision: Decision, node: NodeState, why: Why) -> None:
     reason = why if isinstance(why, str) else node.reason
     decision.fact(NodeCancelled(node.op.name, reason))
     after(decision, node, freed)
+    stop_instances(decision, node, f"{node.op.name} was cancelled")
+
+
+def stop_instances(decision: Decision, node: NodeState, why: str) -> None:
+    """The node has settled without them: what is left of its instances is cancelled."""
+    for one in instances(decision.state, node):
+        if one.status is Status.RUNNING:
+            decision.recommend(one, Status.STOPPING, (Status.CANCELLED, why))
+        elif one.status not in TERMINAL and one.status is not Status.STOPPING:
+            decision.recommend(one, Status.CANCELLED, why)
 
 
 def stop_as_failed(decision: Decision, node: NodeState, _why: Why) -> None:
@@ -258,6 +271,8 @@ def give_back(decision: Decision, node: NodeState, _why: Why) -> None:
 
 def fail_waiting(decision: Decision, node: NodeState, why: Why) -> None:
     """(waiting | ready | backing_off, failed): a condition or its context is at fault, or it is too late."""
+    if node.opened:
+        decision.fact(InstancesSettled(node.op.name, left_out(decision.state, node)))
     if isinstance(why, NodeFailed):
         settle_failed(decision, node, why.error)
     else:

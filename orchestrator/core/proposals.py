@@ -52,7 +52,12 @@ def _carry_out(decision: Decision, node: NodeState | None, proposal: Proposal) -
     if proposal.node is not None and target is None:
         return Refused("unknown_node", f"{proposal.node!r} is no node of this run")
     # one that backs off or was given back is ready again, and has started all the same
-    if target is None or target.attempt or target.status not in (Status.WAITING, Status.READY):
+    if (
+        target is None
+        or target.attempt
+        or target.opened
+        or target.status not in (Status.WAITING, Status.READY)
+    ):
         return Refused("too_late", f"{proposal.node} has started")
     who = "a handler" if node is None else node.op.name
     decision.recommend(

@@ -2,7 +2,7 @@
 
 Vetoed, if any path leads through a rejected gate. Else skipped, if its edges do not carry it or its
 ``when`` is false. Else failed, if a condition gave no bool or two unordered context writes meet in it.
-Else ready.
+Else ready; a ``for_each`` node gets its instances instead, and when they have settled it is due again.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orchestrator.core.context import conflict_in, view_of
+from orchestrator.core.decisions import Why
 from orchestrator.core.expressions import compile_expression
-from orchestrator.core.facts import Fact, Failure, NodeFailed, NodeReady, NodeSkipped, NodeVetoed
+from orchestrator.core.facts import Failure, NodeFailed, NodeReady, NodeSkipped, NodeVetoed
+from orchestrator.core.fanning import Gathered, Opened
+from orchestrator.core.fans import elements, joined, judged_per_element, left_out, readings
 from orchestrator.core.scopes import edge_scope, node_scope
+from orchestrator.core.spec import ForEach
 from orchestrator.core.state import EdgeState, NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.errors import ConditionError, OrchestratorError
@@ -22,28 +26,60 @@ __all__ = ["judge"]
 _NEVER_ALIVE = (Status.SKIPPED, Status.VETOED, Status.CANCELLED)
 
 
-def judge(state: RunState, node: NodeState) -> tuple[Status, Fact]:
+def judge(state: RunState, node: NodeState) -> tuple[Status, Why]:
     """What a due node becomes, with the fact that says so."""
-    name = node.op.name
-    if node.op.when is None and not state.written and _all_plain(state, node):
+    name, each = node.op.name, node.op.for_each
+    if node.op.when is None and each is None and not state.written and _all_plain(state, node):
         return Status.READY, NodeReady(name)
     gates = _vetoing(state, node)
     if gates:
         return Status.VETOED, NodeVetoed(name, gates, f"rejected by {', '.join(gates)}")
+    if node.opened:
+        return _gathered(state, node)
     try:
         handles, unmet = _edges(state, node)
         if unmet is not None:
             return Status.SKIPPED, unmet
-        if node.op.when is not None and not _holds(node.op.when, node_scope(state, node)):
+        condition = None if judged_per_element(node.op) else node.op.when
+        if condition is not None and not _holds(condition, node_scope(state, node)):
             return Status.SKIPPED, NodeSkipped(name, f"condition was false: {node.op.when}")
     except OrchestratorError as error:
         return Status.FAILED, _failure(node, error)
-    if state.written:
-        conflict = conflict_in(state, view_of(state, node))
-        if conflict is not None:
-            why = Failure("ContextConflictError", str(conflict), node.attempt)
-            return Status.FAILED, NodeFailed(name, node.attempt, why)
+    conflict = _conflict(state, node)
+    if conflict is not None:
+        return Status.FAILED, conflict
+    if each is not None:
+        return _opened(state, node, each, handles)
     return Status.READY, NodeReady(name, handles)
+
+
+def _conflict(state: RunState, node: NodeState) -> NodeFailed | None:
+    """Two unordered context writes meet in the node."""
+    conflict = conflict_in(state, view_of(state, node)) if state.written else None
+    if conflict is None:
+        return None
+    return NodeFailed(
+        node.op.name, node.attempt, Failure("ContextConflictError", str(conflict), node.attempt)
+    )
+
+
+def _opened(state: RunState, node: NodeState, each: ForEach, handles: tuple[str, ...]) -> tuple[Status, Why]:
+    items = elements(state, node, each)
+    if isinstance(items, Failure):
+        return Status.FAILED, NodeFailed(node.op.name, node.attempt, items)
+    living = [_lives(state, edge, state.nodes[edge.source]) for edge in node.ins]
+    return Status.WAITING, Opened(items, handles, readings(node, living))
+
+
+def _gathered(state: RunState, node: NodeState) -> tuple[Status, Why]:
+    """What becomes of a node whose instances have settled."""
+    conflict = _conflict(state, node)
+    if conflict is not None:
+        return Status.FAILED, conflict
+    value = joined(state, node)
+    if isinstance(value, Failure):
+        return Status.FAILED, NodeFailed(node.op.name, node.attempt, value)
+    return Status.COMPLETED, Gathered(value, left_out(state, node))
 
 
 def _all_plain(state: RunState, node: NodeState) -> bool:

@@ -20,6 +20,7 @@ from orchestrator.core.facts import (
     NodeReopened,
     RunResumed,
 )
+from orchestrator.core.fans import left_out
 from orchestrator.core.outcomes import stopped
 from orchestrator.core.restoring import given_nodes
 from orchestrator.core.state import NodeState, RunState
@@ -91,16 +92,32 @@ def reopened_by(state: RunState, names: Iterable[str]) -> list[NodeState]:
         if name in found:
             continue
         found[name] = None
-        queue += [
-            edge.target
-            for edge in state.nodes[name].outs
-            if state.nodes[edge.target].status is Status.SKIPPED
-        ]
+        queue += [edge.target for edge in state.nodes[name].outs if _follows(state, name, edge.target)]
+        queue += left_out(state, state.nodes[name])
     return [node for name, node in state.nodes.items() if name in found]
 
 
+def _follows(state: RunState, name: str, dependent: str) -> bool:
+    """True if ``dependent`` was settled by what ``name`` did: skipped by it, or failed with its instance."""
+    node, one = state.nodes[dependent], state.nodes[name].op.instance
+    if one is not None and one.of == dependent:
+        return node.status is Status.FAILED
+    return node.status is Status.SKIPPED and not _in_list(state, node)
+
+
+def _in_list(state: RunState, node: NodeState) -> bool:
+    """True for an instance of a node that has its list: what it gives from here on is nowhere in it."""
+    one = node.op.instance
+    return one is not None and state.nodes[one.of].status is Status.COMPLETED
+
+
 def can_reopen(state: RunState, node: NodeState) -> bool:
-    """True unless the gate has rejected (a veto is durable) or a dependent took the failure up and runs."""
+    """True unless the gate has rejected (a veto is durable) or a dependent took the failure up.
+
+    A dependent takes a failure up when it runs with it; a ``for_each`` node, when it has its list without it.
+    """
+    if _in_list(state, node):
+        return False
     return node.judgement != "rejected" and not any(
         state.nodes[edge.target].status in _UNDER_WAY for edge in node.outs
     )
@@ -124,6 +141,9 @@ def _grown_by(state: RunState, parents: list[NodeState]) -> list[str]:
     found = dict.fromkeys(node.op.name for node in parents)
     grown: list[str] = []
     for name, node in state.nodes.items():
+        # an instance that has its value keeps it: it is no part of what is repeated
+        if node.op.instance is not None and node.op.instance.of == node.parent:
+            continue
         if node.parent in found and name not in found:
             found[name] = None
             grown.append(name)

@@ -53,7 +53,8 @@ def view(node: NodeState, name: str | None = None) -> NodeView:
     """A node as expressions see it."""
     raw = node.value if node.status is Status.COMPLETED else None
     left = {one.name: one.place for one in node.artifacts} if node.artifacts else None
-    return NodeView(name or node.name, node.status.value, raw, left)
+    failed = node.left_out if node.op.for_each is not None else None
+    return NodeView(name or node.name, node.status.value, raw, left, failed)
 
 
 def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:
@@ -91,8 +92,13 @@ def node_scope(
     """For a node's ``when``, instruction and parameters: args, context, emissions and its ancestors."""
     above = ancestors(state, node)
     renamed = {edge.reads_as: edge.source for edge in node.ins}
+    one = node.op.instance
 
     def make(name: str) -> object:
+        if one is not None and name == one.name:
+            return _decode(one.item)
+        if one is not None and name == "index":
+            return one.index
         if name == "args":
             return _decode(state.plan.args)
         if name == "context":
@@ -104,7 +110,8 @@ def node_scope(
         return view(state.nodes[renamed.get(name, _latest(state, name))], name)
 
     names = dict.fromkeys(("args", "context", "nodes", "emissions"))
-    return Lazy({**names, **above, **dict.fromkeys(renamed), **_bare(state, above)}, make)
+    own = {} if one is None else dict.fromkeys((one.name, "index"))
+    return Lazy({**names, **own, **above, **dict.fromkeys(renamed), **_bare(state, above)}, make)
 
 
 def outputs_scope(state: RunState, custom: Mapping[str, Reducer] | None = None) -> Mapping[str, object]:

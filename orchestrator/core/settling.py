@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["BRANCH_PREFIX", "drop_request", "free", "leave", "leave_status", "let_go"]
+__all__ = ["BRANCH_PREFIX", "accept_failures", "drop_request", "free", "leave", "leave_status", "let_go"]
 
 #: Resources with this prefix are held from start to settling, asking and backing off included.
 BRANCH_PREFIX = "branch:"
@@ -69,6 +71,15 @@ def let_go(state: RunState, node: NodeState) -> None:
     nodes = state.nodes
     for edge in node.outs:
         nodes[edge.target].pending -= 1
+
+
+def accept_failures(state: RunState, names: Iterable[str]) -> None:
+    """Somebody goes on with these failures: they do not make the run fail."""
+    for name in names:
+        source = state.nodes[name]
+        if not source.handled:
+            source.handled = True
+            state.failed_unhandled -= 1
 
 
 def free(state: RunState, node: NodeState) -> None:

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
+from orchestrator.core.kinds import ForEach, Inquiry, Instance
 from orchestrator.errors import OperationError
 
 __all__ = [
@@ -28,7 +29,10 @@ __all__ = [
     "Definition",
     "Edge",
     "EdgeKind",
+    "ForEach",
     "Gate",
+    "Inquiry",
+    "Instance",
     "Operation",
     "Plan",
     "Retry",
@@ -223,6 +227,8 @@ class Operation(_Spec, frozen=True):
         stop_on_failure: a failure of this node cancels the run.
         artifacts: files that it leaves, beside those of its role.
         workdir: the folder it works in, relative to the document; None is a folder of its own.
+        for_each: it runs once per element of a list; instance: it is one of those runs.
+        inquiry: a person settles it.
     """
 
     name: str
@@ -256,6 +262,9 @@ class Operation(_Spec, frozen=True):
     description: str = ""
     artifacts: tuple[Artifact, ...] = ()
     workdir: str | None = None
+    for_each: ForEach | None = None
+    instance: Instance | None = None
+    inquiry: Inquiry | None = None
 
 
 class RoleSpec(_Spec, frozen=True):

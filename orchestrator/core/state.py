@@ -99,6 +99,9 @@ class Question(msgspec.Struct, gc=False):
     #: when the default becomes the answer, in active time; 0 is never
     expires_at: int = 0
     answer: bytes | None = None
+    #: who answered, and why
+    by: str = ""
+    because: str = ""
 
 
 class SteerState(msgspec.Struct, gc=False):
@@ -167,6 +170,10 @@ class NodeState(msgspec.Struct, gc=False):
     ledger: Sequence[Emitted] = ()
     #: children accepted by it so far; numbers births, never reused
     children: int = 0
+    #: it has an instance for every element of its list
+    opened: bool = False
+    #: instances whose value its own value lacks, because they failed or were cancelled
+    left_out: int = 0
     #: identity of an emission -> its ledger number (engine.md 13)
     identities: dict[tuple[str, str | bytes, int], int] | None = None
     #: how often each payload came over each channel in this attempt

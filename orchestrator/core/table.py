@@ -9,6 +9,8 @@ loop drains recommendations in order until there are none, so two rules never ru
 Rule 3: a status leads to the same function whatever asked for it: a cancelled node is cancelled by one
 function whether a person, a stopping run or a failed sibling wanted it.
 
+A ``for_each`` node adds none either: it waits for its predecessors, then for its instances (core/fans.py).
+
 A refusal loop adds no status: a gate that refuses with rounds left adds the nodes of a new round
 (as growth does) instead of vetoing, in the rule of its settling.
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from orchestrator.core import outcomes, restoring
+from orchestrator.core import fanning, outcomes, restoring
 from orchestrator.core.control import begin_asking
 from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import start
@@ -40,7 +42,7 @@ TRANSITIONS: Mapping[tuple[Status, Status], Rule] = {
     (S.WAITING, S.VETOED): outcomes.become,
     (S.WAITING, S.FAILED): outcomes.fail_waiting,
     (S.WAITING, S.CANCELLED): outcomes.cancel,
-    (S.WAITING, S.COMPLETED): restoring.restore,
+    (S.WAITING, S.COMPLETED): fanning.complete_waiting,
     (S.WAITING, S.ESCALATED): restoring.restore,
     (S.READY, S.RUNNING): start,
     (S.READY, S.VETOED): outcomes.become,
@@ -90,6 +92,10 @@ def settle(decision: Decision) -> None:
             if node.status is not Status.WAITING or node.pending:
                 continue
             to, why = judge(decision.state, node)
+            if isinstance(why, fanning.Opened):
+                # no other status: it waits for its instances from here on
+                fanning.open_instances(decision, node, why)
+                continue
         rule = TRANSITIONS.get((node.status, to))
         if rule is None:
             if _overtaken(node, to):

@@ -13,6 +13,7 @@ from orchestrator.core.templates import walk_texts
 from orchestrator.errors import CycleError
 from orchestrator.flows.budgets import check_budgets
 from orchestrator.flows.check_files import check_files
+from orchestrator.flows.check_kinds import around, kinds
 from orchestrator.flows.choices import check_choices
 from orchestrator.flows.graph import topological_order
 from orchestrator.flows.load import Place, Source
@@ -32,6 +33,7 @@ _SECRET: Final = re.compile(
 )
 _SECRET_KEY: Final = re.compile(r"(?:^|_)(?:password|passwd|secret|token|api_?key)$", re.IGNORECASE)
 _SECRET_LENGTH: Final = 8
+_PERFORMERS: Final = {"role": "a role", "operation": "an operation", "ask": "a question"}
 
 
 #: What a node without a role may perform, beside what a session registers.
@@ -57,6 +59,7 @@ class _Checker:
             yield from self._after(name)
             yield from self._gate(name, dependents)
             yield from self._rest(name)
+            yield from kinds(self.source, self.outline, self.references, name)
             yield from self._expressions(name)
         yield from self._edges()
         yield from self._branches()
@@ -79,14 +82,13 @@ class _Checker:
 
     def _performer(self, name: str) -> Iterator[Problem]:
         node, place = self.document.nodes[name], ("nodes", name)
-        if node.role is None and node.operation is None:
-            yield self.tell(
-                place, f"{name} says nobody to perform it; give it a role or an operation", key=True
-            )
-        if node.role is not None and node.operation is not None:
-            yield self.tell(
-                (*place, "operation"), f"{name} names a role and an operation; give exactly one", key=True
-            )
+        given = [key for key in _PERFORMERS if getattr(node, key) is not None]
+        if not given:
+            message = f"{name} says nobody to perform it; give it a role or an operation, or ask a person"
+            yield self.tell(place, message, key=True)
+        if len(given) > 1:
+            message = f"{name} names {' and '.join(map(_PERFORMERS.__getitem__, given))}; give exactly one"
+            yield self.tell((*place, given[-1]), message, key=True)
         catalogue = self.outline.cast.catalogue
         if node.role is not None and node.role not in catalogue and self.outline.cast.complete:
             message = f"there is no role {node.role!r}{suggestion(node.role, catalogue.names)}"
@@ -177,11 +179,12 @@ class _Checker:
             yield self.tell((*place, "inherit"), message)
 
     def _expressions(self, name: str) -> Iterator[Problem]:
-        node, place, around = self.document.nodes[name], ("nodes", name), Surroundings(name)
-        yield from self.references.texts((*place, "instruction"), node.instruction, around)
-        yield from self.references.texts((*place, "with"), node.parameters, around)
+        node, place = self.document.nodes[name], ("nodes", name)
+        where = around(self.outline, self.references, name)
+        yield from self.references.texts((*place, "instruction"), node.instruction, where)
+        yield from self.references.texts((*place, "with"), node.parameters, where)
         if node.when is not None:
-            yield from self.references.condition((*place, "when"), node.when, around)
+            yield from self.references.condition((*place, "when"), node.when, where)
 
     def _edges(self) -> Iterator[Problem]:
         order = self.outline.order

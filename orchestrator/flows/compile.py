@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 import pydantic
 
 from orchestrator.core.encoding import changed
-from orchestrator.core.spec import DOCUMENT_ACCEPTS, Artifact, Gate, Operation, Retry, Undecided
+from orchestrator.core.spec import DOCUMENT_ACCEPTS, Artifact, ForEach, Gate, Operation, Retry, Undecided
 from orchestrator.core.templates import needs_rendering
 from orchestrator.flows.builder import OperationGraphBuilder
 from orchestrator.flows.document import EdgeSpec, GateSpec, NodeSpec, RetrySpec
 from orchestrator.flows.durations import seconds
 from orchestrator.flows.graph import Graph
+from orchestrator.flows.instances import ELEMENT, names_element
 from orchestrator.flows.operations import create_operation
 from orchestrator.flows.outline import Outline
 
@@ -68,18 +69,20 @@ def compile_flow(outline: Outline) -> Graph:
 def _operation(outline: Outline, name: str) -> Operation:
     node, document = outline.node(name), outline.document
     rendered = needs_rendering(node.instruction) or needs_rendering(node.parameters)
+    default_retry = None if node.ask is not None else document.defaults.retry
+    default_timeout = None if node.ask is not None else document.defaults.timeout
     return create_operation(
         node.operation or "operate",
         node.parameters,
         node_id=name,
         role=outline.role(name),
-        instruction=node.instruction,
+        instruction=node.instruction if node.ask is None else node.ask,
         gate=_gate(node.gate),
         when=node.when,
         needs="any" if name in outline.edges_to and not node.after else "all",
         returns=outline.returns(name),
-        retry=retry_of(node.retry if node.retry is not None else document.defaults.retry),
-        timeout=node.timeout if node.timeout is not None else document.defaults.timeout,
+        retry=retry_of(node.retry if node.retry is not None else default_retry),
+        timeout=node.timeout if node.timeout is not None else default_timeout,
         deadline=node.deadline,
         fresh=node.fresh,
         uses=node.uses,
@@ -100,7 +103,23 @@ def _operation(outline: Outline, name: str) -> Operation:
             for one in node.artifacts
         ],
         workdir=node.workdir,
+        for_each=_for_each(node),
+        ask=_inquiry(node),
     )
+
+
+def _for_each(node: NodeSpec) -> ForEach | None:
+    if node.for_each is None or node.max is None:
+        return None
+    return ForEach(
+        over=node.for_each, max=node.max, name=node.element or ELEMENT, skip=node.on_failure == "skip"
+    )
+
+
+def _inquiry(node: NodeSpec) -> Mapping[str, object] | None:
+    if node.ask is None:
+        return None
+    return {"choices": node.choices, "expires": node.expires, "default": node.default, "show": node.show}
 
 
 def _models(outline: Outline, name: str) -> tuple[str, ...]:
@@ -154,7 +173,24 @@ def _conditions(edges: list[EdgeSpec]) -> Iterator[tuple[EdgeSpec, str | None]]:
 
 def sentences(outline: Outline) -> Mapping[str, str]:
     """One sentence per node that says when it runs."""
-    return {name: f"{name} runs {_when(outline, name)}" for name in outline.document.nodes}
+    return {
+        name: f"{name} {_what(outline.node(name))} {_when(outline, name)}" for name in outline.document.nodes
+    }
+
+
+def _per_element(node: NodeSpec) -> bool:
+    return node.for_each is not None and names_element(node.when, node.element or ELEMENT)
+
+
+def _what(node: NodeSpec) -> str:
+    """What happens: it runs, it runs so often, or somebody is asked."""
+    verb = "runs" if node.ask is None else "asks a person"
+    if node.for_each is None:
+        return verb
+    each = f"{verb} once per element of {node.for_each}, at most {node.max}"
+    if node.when is not None and _per_element(node):
+        each += f", where {node.when.strip()}"
+    return f"{each},"
 
 
 def _when(outline: Outline, name: str) -> str:
@@ -170,7 +206,7 @@ def _when(outline: Outline, name: str) -> str:
     ways = [_way(edge) for edge in outline.edges_to.get(name, ())]
     if ways:
         parts.append(ways[0] if len(ways) == 1 else f"one of these holds: {'; '.join(ways)}")
-    if node.when is not None:
+    if node.when is not None and not _per_element(node):
         parts.append(node.when.strip())
     return f"if {' and '.join(parts)}" if parts else "at the start"
 

@@ -35,7 +35,7 @@ VERSION: Final = 1
 #: Keys of the format that this version reads as far as their name, by where they stand.
 LATER: Final = {
     "document": ("schedule", "prompt", "planner", "max_nodes", "reactive"),
-    "node": ("for_each", "as", "max", "ask", "choices", "expires", "default", "show", "flow"),
+    "node": ("flow",),
     "gate": ("refusals", "back_to"),
 }
 
@@ -207,6 +207,24 @@ class NodeSpec(_Part):
 
     role: Name | None = Field(default=None, description="Who performs it.")
     operation: Name | None = Field(default=None, description="Or what is performed.")
+    ask: Annotated[str, Field(min_length=1, max_length=4_000)] | None = Field(
+        default=None, description="Or a question: a person settles the node."
+    )
+    choices: list[Name] = Field(default_factory=list, description="Of ask: what may be answered.")
+    expires: Duration | None = Field(default=None, description="Of ask: then default is the answer.")
+    default: Any = Field(default=None, description="Of ask: the answer if nobody gives one in time.")
+    show: str = Field(default="", description="Of ask: what the person sees under the question; ${...}.")
+    for_each: Name | None = Field(
+        default=None, description="An expression that gives a list: one instance per element."
+    )
+    element: Name | None = Field(
+        default=None,
+        alias="as",
+        description="What an element is called; item if omitted. index counts from 1.",
+    )
+    max: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        default=None, description="Of for_each: more elements fail the node."
+    )
     instruction: str = Field(default="", description="What to do; ${...} is replaced when the node starts.")
     parameters: dict[str, Any] = Field(
         default_factory=dict, alias="with", description="turn.parameters of the role."
@@ -241,8 +259,8 @@ class NodeSpec(_Part):
     branch: Name | None = Field(default=None, description="A conversation that several nodes share.")
     inherit: Name | None = Field(default=None, description="Node whose messages it starts from.")
     fresh: bool = Field(default=False, description="Start every turn with an empty conversation.")
-    on_failure: Literal["continue", "stop"] | None = Field(
-        default=None, description="What a failure does to the run."
+    on_failure: Literal["continue", "stop", "skip"] | None = Field(
+        default=None, description="What a failure does to the run; skip: an instance of for_each is left out."
     )
     description: str = Field(default="", description="For people.")
 
@@ -276,5 +294,5 @@ def flow_schema() -> dict[str, Any]:
     """JSON Schema of the document, for editors: the same model that validates."""
     schema = Document.model_json_schema(by_alias=True)
     node = schema["$defs"]["NodeSpec"]
-    node["oneOf"] = [{"required": ["role"]}, {"required": ["operation"]}]
+    node["oneOf"] = [{"required": [key]} for key in ("role", "operation", "ask")]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Callboard flow"}

@@ -13,6 +13,7 @@ from orchestrator.core.encoding import changed
 from orchestrator.core.spec import ALL_OUTCOMES, BUILDER_ACCEPTS, Edge, Operation
 from orchestrator.errors import DuplicateNodeError, GraphError, OperationError, UnknownNodeError
 from orchestrator.flows.conditions import Condition, EdgeCondition, check_condition
+from orchestrator.flows.instances import check_kinds
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.operations import check_name, default_name, make_gate, resolve
 from roles import Role
@@ -92,6 +93,10 @@ class GraphDraft:
             changes["inherit"] = before[0]
         elif node.inherit is not None:
             self._known(node.inherit, f"inherit of {name}")
+        made = changed(node, **changes)
+        check_kinds(made)
+        if predicate is not None:
+            self._has_actor(before, name)
         # From here on nothing can fail: a refused call leaves no trace.
         if isinstance(cast, Role):
             self._roles[cast.name] = cast
@@ -100,7 +105,7 @@ class GraphDraft:
         shape = put.returns if put.returns is not None or not isinstance(cast, Role) else cast.returns
         if isinstance(shape, type) and issubclass(shape, pydantic.BaseModel):
             self._returns[name] = shape
-        self._operations[name] = changed(node, **changes)
+        self._operations[name] = made
         self._heads[name] = None
         label = "sequential" if sources is None else None
         for source in before:
@@ -148,12 +153,22 @@ class GraphDraft:
         text, predicate = check_condition(when, where)
         index = None
         if predicate is not None:
+            self._has_actor((source,), target)
             index = len(self._predicates)
             self._predicates.append(predicate)
         self._edges[source, target] = Edge(
             source=source, target=target, when=text, predicate=index, accept=accept, label=label
         )
         self._heads.pop(source, None)
+
+    def _has_actor(self, sources: Iterable[str], target: str) -> None:
+        """An object is judged by its source's actor; a node that only gathers its instances has none."""
+        for source in sources:
+            if self._operations[source].for_each is not None:
+                raise OperationError(
+                    f"the edge {source} -> {target} has a condition object, and {source} has for_each: "
+                    f"nothing runs there that could judge it; write the condition as text: 'len(result) > 0'"
+                )
 
     # -- looking up -----------------------------------------------------------------------------
 

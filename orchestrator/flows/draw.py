@@ -25,17 +25,27 @@ __all__ = [
     "draw",
     "draw_mermaid",
     "draw_text",
+    "kind_of",
     "picture",
     "verdict_effects",
     "visible",
 ]
 
-Kind = Literal["node", "gate", "grown", "round"]
+Kind = Literal["node", "gate", "for_each", "ask", "grown", "round"]
 _ACTS: Final = (SpawnRequest, TaskAssignment, Verdict)
-_MARKS: Final[Mapping[str, str]] = {"node": "", "gate": " <gate>", "grown": " +", "round": " @"}
+_MARKS: Final[Mapping[str, str]] = {
+    "node": "",
+    "gate": " <gate>",
+    "for_each": " *",
+    "ask": " ?",
+    "grown": " +",
+    "round": " @",
+}
 _SHAPES: Final[Mapping[str, tuple[str, str]]] = {
     "node": ("[", "]"),
     "gate": ("{{", "}}"),
+    "for_each": ("[/", "/]"),
+    "ask": (">", "]"),
     "grown": ("([", "])"),
     "round": ("[[", "]]"),
 }
@@ -62,7 +72,8 @@ class Box:
     Attributes:
         name: its identity. label: what is shown.
         status: where it stands in a run; None for a plan.
-        kind: ``node``, ``gate``, ``grown`` (while running) or ``round`` (of a refusal loop).
+        kind: ``node``, ``gate``, ``for_each``, ``ask`` (a person settles it), ``grown`` (while running) or
+            ``round`` (of a refusal loop).
     """
 
     name: str
@@ -103,10 +114,7 @@ def draw(what: Graph | Flow, form: str = "text") -> str:
 
 def picture(graph: Graph) -> tuple[list[Box], list[Arrow]]:
     """The boxes and arrows of a graph."""
-    boxes = [
-        Box(node.name, _label(node), None, "gate" if node.gate else "node")
-        for node in graph.operations.values()
-    ]
+    boxes = [Box(node.name, _label(node), None, kind_of(node)) for node in graph.operations.values()]
     arrows = []
     for edge in graph.edges:
         parts = [edge.label or ""]
@@ -120,9 +128,20 @@ def picture(graph: Graph) -> tuple[list[Box], list[Arrow]]:
     return boxes, arrows
 
 
+def kind_of(node: Operation) -> Kind:
+    """What a planned node is drawn as."""
+    if node.gate is not None:
+        return "gate"
+    if node.for_each is not None:
+        return "for_each"
+    return "node" if node.inquiry is None else "ask"
+
+
 def _label(node: Operation) -> str:
     who = node.role or node.verb
     shown = node.name if who == node.name else f"{node.name} ({who})"
+    if node.for_each is not None:
+        shown += f" for each of {node.for_each.over}, at most {node.for_each.max:,}"
     return f"{shown} if {node.when}" if node.when else shown
 
 

@@ -9,6 +9,7 @@ from orchestrator.core.expressions import compile_expression
 from orchestrator.core.spec import Artifact, Edge, Operation
 from orchestrator.errors import CycleError, GraphError, UnknownNodeError
 from orchestrator.flows.conditions import EdgeCondition
+from orchestrator.flows.instances import element_names
 from orchestrator.flows.names import suggestion
 from roles import Role
 
@@ -79,12 +80,22 @@ class Graph:
                     )
                     raise UnknownNodeError(message)
             if edge.when is not None:
-                self._check_when(edge.when, f"the edge {edge.source} -> {edge.target}", _EDGE_NAMES)
+                where = f"when of the edge {edge.source} -> {edge.target}"
+                self._check_names_of(edge.when, where, _EDGE_NAMES)
         for operation in self.operations.values():
+            own = element_names(operation)
+            taken = sorted(own & self.operations.keys())
+            if taken:
+                message = f"for_each of {operation.name} calls its elements {taken[0]!r}, which is a node"
+                raise GraphError(f"{message}; choose another name")
+            if operation.for_each is not None:
+                where = f"for_each of {operation.name}"
+                self._check_names_of(operation.for_each.over, where, CONDITION_NAMES)
             if operation.when is not None:
-                self._check_when(operation.when, operation.name, CONDITION_NAMES)
+                names = CONDITION_NAMES | own
+                self._check_names_of(operation.when, f"when of {operation.name}", names)
 
-    def _check_when(self, text: str, where: str, roots: frozenset[str]) -> None:
+    def _check_names_of(self, text: str, where: str, roots: frozenset[str]) -> None:
         for path in compile_expression(text).paths:
             name = path.root
             if name in roots:
@@ -94,7 +105,7 @@ class Graph:
             if name in self.operations:
                 continue
             hint = suggestion(name, [*sorted(roots), *self.operations])
-            raise UnknownNodeError(f"when of {where} names {name!r}, which does not exist{hint}")
+            raise UnknownNodeError(f"{where} names {name!r}, which does not exist{hint}")
 
     def _check_branches(self, order: tuple[str, ...]) -> None:
         sharing: dict[str, list[str]] = {}

@@ -16,6 +16,8 @@ from orchestrator.core.templates import compile_template, needs_rendering, walk_
 from orchestrator.errors import GraphError, OperationError
 from orchestrator.flows.conditions import check_condition
 from orchestrator.flows.durations import seconds
+from orchestrator.flows.inquiries import ASK, make_inquiry
+from orchestrator.flows.instances import check_kinds, make_for_each
 from orchestrator.flows.json_values import json_object
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.paths import artifacts_of
@@ -76,6 +78,8 @@ class OperationOptions(TypedDict, total=False):
         description: for people.
         artifacts: files that it leaves, beside those of its role: Artifacts, or their fields.
         workdir: the folder that it works in; a folder of its own if omitted.
+        for_each: a ForEach or its fields: the node runs once per element of a list.
+        ask: True, an Inquiry or its fields: a person settles the node; ``instruction`` is the question.
     """
 
     node_id: str | None
@@ -104,6 +108,8 @@ class OperationOptions(TypedDict, total=False):
     description: str
     artifacts: Iterable[object]
     workdir: str | None
+    for_each: object
+    ask: object
 
 
 def create_operation(
@@ -123,6 +129,8 @@ def create_operation(
         GraphError: the name is no node name.
     """
     verb, cast = resolve(operation, options.get("role"))
+    asks = options.get("ask") not in (None, False)
+    verb = ASK if asks else verb
     given = options.get("node_id")
     name = default_name(verb, cast) if given is None else given
     check_name(name)
@@ -136,9 +144,13 @@ def create_operation(
     returns = options.get("returns")
     if returns is None and isinstance(cast, Role):
         returns = cast.returns
-    if fields.pop("renders", False):
-        fields["renders"] = _has_templates(name, fields.get("instruction", ""), data)
-    return Operation(
+    inquiry = make_inquiry(options.get("ask"), f"ask of {name}") if asks else None
+    # what an element is, and what a person is asked, can only be said in texts
+    if fields.pop("renders", False) or asks or fields.get("for_each") is not None:
+        fields["renders"] = _has_templates(
+            name, fields.get("instruction", ""), [data, "" if inquiry is None else inquiry.show]
+        )
+    made = Operation(
         name=name,
         verb=verb,
         role=cast.name if isinstance(cast, Role) else cast,
@@ -146,8 +158,11 @@ def create_operation(
         gate=make_gate(options.get("gate"), name, cast),
         speaks=_speaks(verb, cast),
         returns=json_schema(returns, name),
+        inquiry=inquiry,
         **fields,
     )
+    check_kinds(made)
+    return made
 
 
 def resolve(operation: object, role: object) -> tuple[str, str | Role | None]:
@@ -339,6 +354,7 @@ _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = {
     "branch": _optional,
     "inherit": _optional,
     "writes": _optional,
+    "for_each": make_for_each,
     "renders": _flag,
     "stop_on_failure": _flag,
     "description": _text,

@@ -24,6 +24,15 @@ _SCHEMA_LIMIT: Final = 256 * 1024
 _TEXT_VALUE: Final[Schema] = {"type": "object", "properties": {"text": {"type": "string"}}}
 
 
+def _answer(node: NodeSpec, schema: Schema | None) -> Schema:
+    """What a person's answer holds."""
+    if node.gate is not None:
+        return {"type": "object", "properties": dict(GATE_FIELDS)}
+    if schema is not None:
+        return schema
+    return {"type": "string"} if node.choices or node.default is None or isinstance(node.default, str) else {}
+
+
 class Outline:
     """A document with its cast, seen as a graph.
 
@@ -161,10 +170,20 @@ class Outline:
     def value(self, name: str) -> Schema:
         """What references into a node's value may count on; ``{}`` if anything may stand there."""
         node = self.document.nodes[name]
+        one = self._one(name)
+        return (
+            one if node.for_each is None else {"type": "array", "items": one, "$defs": one.get("$defs", {})}
+        )
+
+    def _one(self, name: str) -> Schema:
+        """What a node gives, or each of its instances."""
+        node = self.document.nodes[name]
         try:
             schema = self.returns(name)
         except ShapeError:
             return {}
+        if node.ask is not None:
+            return _answer(node, schema)
         if schema is None:
             schema = _TEXT_VALUE
         if node.gate is not None and schema.get("type") == "object":

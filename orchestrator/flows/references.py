@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from emissions import EMISSIONS
 from orchestrator.core.expressions import Expression, ExpressionError, Path, compile_expression
 from orchestrator.core.templates import compile_template, walk_texts
+from orchestrator.flows.instances import ELEMENT, INDEX
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity
-from orchestrator.flows.shapes import look_up
+from orchestrator.flows.shapes import Schema, look_up
 
 __all__ = ["References", "Surroundings"]
 
@@ -36,12 +37,14 @@ class Surroundings:
         roots: names beside nodes.
         bare: nodes can be named.
         source: node whose ``result`` and ``status`` an edge's condition reads.
+        elements: inside ``for_each``: names of the element and its place, with what they hold.
     """
 
     node: str | None
     roots: tuple[str, ...] = ("args", "context", "nodes", "emissions")
     bare: bool = True
     source: str | None = None
+    elements: Mapping[str, Schema] = field(default_factory=dict)
 
 
 class References:
@@ -77,6 +80,38 @@ class References:
                 Severity.WARNING,
             )
 
+    def list(self, place: Place, text: str, around: Surroundings) -> Iterator[Problem]:
+        """Problems of an expression that has to give a list."""
+        try:
+            expression = compile_expression(text)
+        except ExpressionError as error:
+            yield self._at(place, text, error.column, error.message)
+            return
+        found = list(self._paths(place, text, 0, expression, around))
+        yield from found
+        kind = expression.kind or (None if found else self._schema(expression, around).get("type"))
+        if kind not in (None, "list", "array"):
+            what = {"str": "a text", "bool": "true or false", "boolean": "true or false"}.get(
+                str(kind), _ARTICLES.get(str(kind), kind)
+            )
+            yield self._at(place, text, 1, f"for_each: `{expression.text}` gives {what}, not a list")
+
+    def element(self, text: str, around: Surroundings) -> Schema:
+        """What an element of a list holds; ``{}`` if that is not known."""
+        try:
+            schema = self._schema(compile_expression(text), around)
+        except ExpressionError:
+            return {}
+        items = schema.get("items")
+        return {"$defs": schema.get("$defs", {}), **items} if isinstance(items, Mapping) else {}
+
+    def _schema(self, expression: Expression, around: Surroundings) -> Schema:
+        """What stands at the path that an expression is; ``{}`` if it is more, or not known."""
+        if len(expression.paths) != 1 or not _PATH_ONLY.fullmatch(expression.text):
+            return {}
+        path = expression.paths[0]
+        return self._found(path.root, path.steps[1:], around)
+
     def texts(self, place: Place, value: object, around: Surroundings) -> Iterator[Problem]:
         """Problems of every ``${...}`` in JSON data."""
         for path, text in walk_texts(value):
@@ -103,6 +138,8 @@ class References:
 
     def _fault(self, path: Path, around: Surroundings) -> str | None:
         root, steps = path.root, path.steps[1:]
+        if root in around.elements:
+            return look_up(around.elements[root], steps, root)[1]
         rule: Callable[[Path], str | None] | None = {
             "args": self._arg,
             "emissions": self._kind_of_emission,
@@ -134,8 +171,11 @@ class References:
     def _node(self, name: str, steps: tuple[str | int, ...], around: Surroundings, path: Path) -> str | None:
         outline = self.outline
         if name not in outline.order:
+            if name in (ELEMENT, INDEX):
+                return f"there is no {name!r} here: it belongs to an element, inside a node with for_each"
             known = [
                 *around.roots,
+                *around.elements,
                 *(outline.order if around.node is None else outline.ancestors(around.node)),
             ]
             return f"there is no {name!r}{suggestion(name, known)}"
@@ -147,9 +187,13 @@ class References:
             return None
         if steps[0] == "artifacts":
             return self._artifact(name, steps[1:], path)
+        if steps[0] == "failed" and outline.node(name).for_each is not None:
+            return None if len(steps) == 1 else f"{name}.failed is a number and has no {steps[1]!r}"
         if steps[0] == "status":
             return None if len(steps) == 1 else f"{name}.status is a text and has no {steps[1]!r}"
         _, fault = look_up(outline.value(name), steps, name)
+        if fault and outline.node(name).for_each is not None:
+            return fault
         if fault and outline.shapeless(name) and isinstance(steps[0], str):
             return f"{fault}; say what {name} gives with returns: {{{steps[0]}: str}}"
         return fault
@@ -157,6 +201,8 @@ class References:
     def _artifact(self, node: str, steps: tuple[str | int, ...], path: Path) -> str | None:
         if not steps or not isinstance(steps[0], str) or self.outline.unknown(node):
             return None
+        if self.outline.node(node).for_each is not None:
+            return f"{node} leaves no files, its instances do; give their places in the value of {node}"
         left = self.outline.artifacts(node)
         name = steps[0]
         if name not in left:
@@ -191,15 +237,24 @@ class References:
 
     def _kind(self, path: Path, around: Surroundings) -> str | None:
         """The JSON type of a path, where the shape of what it names is known."""
-        root, steps = path.root, path.steps[1:]
-        if root == "result" and around.source is not None:
-            schema, _ = look_up(self.outline.value(around.source), steps, root)
-        elif root in self.outline.order and steps[:1] not in (("status",), ("artifacts",)):
-            schema, _ = look_up(self.outline.value(root), steps, root)
-        else:
-            return "string" if steps[:1] == ("status",) or root == "status" else None
-        kind = schema.get("type")
+        kind = self._found(path.root, path.steps[1:], around).get("type")
         return str(kind) if isinstance(kind, str) else None
+
+    def _found(self, root: str, steps: tuple[str | int, ...], around: Surroundings) -> Schema:
+        """What stands at a path; ``{}`` if that is not known."""
+        if root in around.elements:
+            return look_up(around.elements[root], steps, root)[0]
+        if root == "result" and around.source is not None:
+            return look_up(self.outline.value(around.source), steps, root)[0]
+        if (
+            root in self.outline.order
+            and steps == ("failed",)
+            and self.outline.node(root).for_each is not None
+        ):
+            return {"type": "integer"}
+        if root in self.outline.order and steps[:1] not in (("status",), ("artifacts",)):
+            return look_up(self.outline.value(root), steps, root)[0]
+        return {"type": "string"} if steps[:1] == ("status",) or root == "status" else {}
 
     def _at(
         self, place: Place, text: str, column: int | None, message: str, severity: Severity = Severity.ERROR

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from orchestrator.flows.names import suggestion
 
-__all__ = ["GATE_FIELDS", "ShapeError", "look_up", "schema_of", "shape_fault"]
+__all__ = ["GATE_FIELDS", "Schema", "ShapeError", "look_up", "schema_of", "shape_fault"]
 
 Schema = Mapping[str, Any]
 

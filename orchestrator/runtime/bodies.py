@@ -10,6 +10,7 @@ from orchestrator.core.commands import Finish
 from orchestrator.core.state import NodeState
 from orchestrator.runtime.artifacts import declared, keeping
 from orchestrator.runtime.drive import Raised, Returned
+from orchestrator.runtime.inquiries import ask_person
 from orchestrator.runtime.planning import Body, Prepared
 from orchestrator.runtime.threads import run_in_thread
 from orchestrator.runtime.turns import RoleTurn
@@ -40,6 +41,8 @@ class Bodies:
     def of(self, node: NodeState) -> Run:
         """What runs for a node."""
         operation = node.op
+        if operation.inquiry is not None:
+            return ask_person
         if operation.role is not None:
             body = self._prepared.bodies[operation.role]
         else:

@@ -116,7 +116,7 @@ def _of_run(state: RunState) -> dict[str, Any]:
 def _outcome(state: RunState, node: NodeState) -> dict[str, Any]:
     error = node_result(node).error
     return {
-        "status": display_state(node.status),
+        "status": display_state(node.status, opened=node.opened),
         "value": None if node.value is None else msgspec.json.decode(node.value),
         "verdict": node.judgement,
         "error": None if error is None else f"{error.type}: {error.message}",

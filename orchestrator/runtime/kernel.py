@@ -116,6 +116,7 @@ class Kernel:
             facts = decision.facts
             if facts:
                 self._seq += 1
+                values = decision.values
                 raw = [Raw(values[0])] if len(values) == 1 else [Raw(value) for value in values]
                 wall = time.time_ns()
                 self._outbox.append(

@@ -197,7 +197,7 @@ def _operation(
         raise OperationError(message)
     if operation.role is not None:
         return _with_role(operation, _role(operation, roles))
-    if operation.verb in verbs:
+    if operation.inquiry is not None or operation.verb in verbs:
         return msgspec.structs.replace(operation, speaks=operation.verb in CONVERSATIONAL)
     if operation.verb in VERBS:
         message = (

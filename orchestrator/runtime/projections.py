@@ -35,14 +35,17 @@ _SHOWN: Mapping[Status, str] = {
 }
 
 
-def display_state(status: Status, *, paused: bool = False, held: bool = False) -> str:
+def display_state(status: Status, *, paused: bool = False, held: bool = False, opened: bool = False) -> str:
     """The word that people see for where a node stands: the one projection for every surface.
 
     Args:
         status: the node's status. paused: the run is paused. held: an undecided gate is above the node.
+        opened: it waits for nothing but its instances.
     """
     if status is Status.READY and paused:
         return "paused"
+    if status is Status.WAITING and opened:
+        return "running"
     if status is Status.WAITING and held:
         return "held"
     return _SHOWN[status]
@@ -63,7 +66,7 @@ def node_result(node: NodeState) -> NodeResult:
         Usage(node.requests, node.input_tokens, node.output_tokens, node.cost_usd),
         node.branch or node.op.branch,
         node.op.role,
-        node.parent,
+        node.parent if node.op.instance is None or node.op.instance.of != node.parent else None,
         node.superseded_by,
         node.vetoed_by,
         node.reason,
@@ -73,6 +76,8 @@ def node_result(node: NodeState) -> NodeResult:
         node.decided_by,
         node.because,
         node.artifacts,
+        node.children if node.opened else None,
+        node.left_out,
     )
 
 
@@ -157,7 +162,11 @@ def _folded(context: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 def _spawned(state: RunState) -> tuple[str, ...]:
     planned = {operation.name for operation in state.plan.operations}
-    return tuple(name for name, node in state.nodes.items() if name not in planned and node.rungs == 0)
+    return tuple(
+        name
+        for name, node in state.nodes.items()
+        if name not in planned and node.rungs == 0 and node.op.instance is None
+    )
 
 
 def _dropped(state: RunState) -> tuple[DroppedSpawn, ...]:

@@ -122,6 +122,8 @@ def _check_known(state: RunState, bodies: Mapping[str, Body], verbs: Mapping[str
     """Every node that may still run has something that runs for it."""
     for node in state.nodes.values():
         role, verb = node.op.role, node.op.verb
+        if node.op.inquiry is not None:
+            continue
         if role is not None and role not in bodies:
             message = f"{node.op.name} needs role {role!r}; give it to the session: Session(roles=[...])"
             raise OperationError(message)

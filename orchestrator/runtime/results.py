@@ -69,6 +69,8 @@ class NodeResult:
         raw: its value as JSON, or None.
         decided_by: who judged the gate, if a person did. because: why, in that person's words.
         artifacts: the files that it left.
+        instances: of a ``for_each`` node: how many it has; None until its list is there, and for other nodes.
+        left_out: instances that its list lacks, because they failed.
     """
 
     name: str
@@ -90,6 +92,8 @@ class NodeResult:
     decided_by: str = ""
     because: str = ""
     artifacts: tuple[LeftArtifact, ...] = ()
+    instances: int | None = None
+    left_out: int = 0
 
     @property
     def value(self) -> Any:
@@ -205,7 +209,8 @@ class RunResult:
         return tuple(
             name
             for name, node in self.nodes.items()
-            if node.status in (Status.SKIPPED, Status.VETOED) or (node.attempts == 0 and not node.restored)
+            if node.status in (Status.SKIPPED, Status.VETOED)
+            or (node.attempts == 0 and not node.restored and node.instances is None)
         )
 
     @property

@@ -19,6 +19,7 @@ from orchestrator.core.context import Reducer, view_of
 from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.gates import GATE_VERDICT
 from orchestrator.core.scopes import context_mapping, node_scope
+from orchestrator.core.spec import Operation
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.core.templates import compile_template, render_json
@@ -84,7 +85,7 @@ def content_key(
     operation = node.op
     name = f"role:{operation.role}" if operation.role else f"verb:{operation.verb}"
     code = state.definition.functions.get(name)
-    if code is None or operation.fresh:
+    if code is None or operation.fresh or operation.for_each is not None:
         return None
     try:
         parameters: object = msgspec.json.decode(operation.parameters)
@@ -98,7 +99,7 @@ def content_key(
             code.rpartition("::")[2], operation.verb, operation.role, parameters, instruction,
             list(operation.models), operation.tier, operation.gate is not None, context,
             operation.workdir, [[one.name, one.path] for one in operation.artifacts],
-            operation.effort, operation.tools, operation.asks, operation.inputs,
+            operation.effort, operation.tools, operation.asks, operation.inputs, _element(operation),
         ]  # fmt: skip
         data = encode(parts)
     except OrchestratorError:
@@ -114,6 +115,12 @@ def content_key(
         for entry in source.ledger:
             digest.update(f"\0{entry.kind}\0".encode() + entry.payload)
     return digest.hexdigest()
+
+
+def _element(operation: Operation) -> object:
+    """The element that an instance was made for: its body may read it without a text that names it."""
+    one = operation.instance
+    return None if one is None else [msgspec.json.decode(one.item), one.index]
 
 
 def finish_with(node: NodeState, attempt: int, outcome: Outcome) -> tuple[Finish, list[bytes]]:

@@ -114,7 +114,7 @@ class Run:
         """Where every node stands, in the words that people see."""
         state = self._engine.state
         return {
-            name: display_state(node.status, paused=state.paused, held=self._held(name))
+            name: display_state(node.status, paused=state.paused, held=self._held(name), opened=node.opened)
             for name, node in state.nodes.items()
         }
 

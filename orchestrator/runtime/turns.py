@@ -18,6 +18,7 @@ from orchestrator.core.commands import Ask, Memoise
 from orchestrator.core.context import view_of
 from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.scopes import context_mapping, node_scope
+from orchestrator.core.spec import Operation
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import Status
 from orchestrator.core.templates import compile_template, render_json
@@ -110,9 +111,23 @@ class RoleTurn:
         """What to do, an operator's notes before it."""
         operation = self._state.op
         text = operation.instruction
-        if operation.renders and "${" in text:
-            text = compile_template(text).render(self._scope())
+        if operation.renders:
+            text = self.render(text)
         return rendered(self.notes, text) if self.notes else text
+
+    def render(self, text: str) -> str:
+        """A text of the node's with every ``${...}`` replaced."""
+        return compile_template(text).render(self._scope()) if "${" in text else text
+
+    @property
+    def operation(self) -> Operation:
+        """What the node was asked to do."""
+        return self._state.op
+
+    def answered_by(self, key: str) -> tuple[str, str]:
+        """Who answered a question of this node, and why."""
+        question = (self._state.questions or {}).get(key)
+        return ("", "") if question is None else (question.by, question.because)
 
     def _scope(self) -> Mapping[str, object]:
         return node_scope(self._engine.state, self._state, self._engine.reducers)

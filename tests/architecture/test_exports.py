@@ -13,8 +13,8 @@ from tests.architecture.tree import product, report
 # The public surface: what users, docs and acceptance checks rely on.
 SURFACE = """
  Accepted Budget ConditionError ContextConflictError CorruptJournalError CycleError DuplicateNodeError
-EdgeCondition Emission Envelope ExecutionError ExpansionStrategy Flow FlowError FlowEvent Gate Graph
-GraphError IncompatibleJournalError Inject InternalError JournalError NeedsRecoveryError NodeError
+EdgeCondition Emission Envelope ExecutionError ExpansionStrategy Flow FlowError FlowEvent ForEach Gate Graph
+GraphError IncompatibleJournalError Inject Inquiry InternalError JournalError NeedsRecoveryError NodeError
 NodeResult NodeStatus NotApplicable Operation OperationError OperationGraphBuilder OrchestratorError Problem
 Receipt Refused Retry Role Run RunOwnedError RunReason RunResult Session Severity Steer Turn
 UnknownNodeError VerdictValue Veto Write create_operation load_flow open_journal role run_sync

@@ -70,7 +70,7 @@ class Log:
         """Decide, record, replay, check."""
         self.at += 1
         decision = self.machine.handle(command, self.at, values)
-        raw = [msgspec.Raw(value) for value in values]
+        raw = [msgspec.Raw(value) for value in decision.values]
         seq = len(self.records) + 1
         record = Record(seq, self.facts + 1, self.at, command, list(decision.facts), raw, decision.cause)
         encoded = encode_record(record)
