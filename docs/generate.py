@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from docs.flow_reference import flow_reference
 from orchestrator.core.facts import FACTS, Fact
 from orchestrator.core.status import ENDED, SUSPENDED, TERMINAL, RunReason, Status
 from orchestrator.core.table import TRANSITIONS
@@ -158,6 +159,7 @@ def schema() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "events.md": events,
+    "flow-reference.md": flow_reference,
     "flow.schema.json": schema,
     "states.md": states,
 }

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from orchestrator.flows.durations import DURATION_FORM, seconds
 
 __all__ = [
+    "DURATION_SCHEMA",
     "LATER",
     "VERSION",
     "AfterSpec",
@@ -64,13 +65,13 @@ def _only_bool(value: object) -> object:
     return value
 
 
-_DURATION_SCHEMA: Final = {
+DURATION_SCHEMA: Final[dict[str, Any]] = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0},
         {"type": "string", "pattern": r"^[0-9.]+(ms|s|m|h|d)$"},
     ]
 }
-Duration = Annotated[Any, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+Duration = Annotated[Any, BeforeValidator(_duration), WithJsonSchema(DURATION_SCHEMA)]
 _PLACEHOLDER = Annotated[str, Field(pattern=r"^\$\{.*\}$")]
 Count = Annotated[int, Field(ge=0, le=10_000_000)] | _PLACEHOLDER
 True_ = Annotated[Literal[True], BeforeValidator(_only_bool)]
@@ -126,9 +127,15 @@ class BudgetSpec(_Part):
 class LimitsSpec(_Part):
     """How many nodes may hold a role, a model or a named resource at once."""
 
-    roles: dict[Name, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    models: dict[Name, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    names: dict[Name, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    roles: dict[Name, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="How many nodes at once, by name."
+    )
+    models: dict[Name, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="How many nodes at once, by name."
+    )
+    names: dict[Name, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="How many nodes at once, by name."
+    )
 
 
 class RetrySpec(_Part):
@@ -147,8 +154,8 @@ class Defaults(_Part):
 
     model: Name | None = Field(default=None, description="For nodes that a language model performs.")
     effort: Name | None = Field(default=None, description="Likewise; in the provider's word.")
-    retry: Retries | None = None
-    timeout: Duration | None = None
+    retry: Retries | None = Field(default=None, description="Attempts in all.")
+    timeout: Duration | None = Field(default=None, description="Per attempt.")
 
 
 class GateSpec(_Part):
@@ -165,8 +172,10 @@ class GateSpec(_Part):
 class AfterSpec(_Part):
     """A predecessor with the outcomes under which this node may still run."""
 
-    node: Name
-    accept: list[Outcome] = Field(default=["completed"], min_length=1)
+    node: Name = Field(..., description="The predecessor.")
+    accept: list[Outcome] = Field(
+        default=["completed"], min_length=1, description="Outcomes under which this node may run."
+    )
 
 
 class ArtifactSpec(_Part):
@@ -247,7 +256,7 @@ class NodeSpec(_Part):
     inputs: Literal["all", "none"] | list[Name] | None = Field(
         default=None, description="Which predecessors its model is shown."
     )
-    retry: Retries | None = None
+    retry: Retries | None = Field(default=None, description="Attempts in all.")
     timeout: Duration | None = Field(default=None, description="Per attempt.")
     deadline: Duration | None = Field(default=None, description="Per node.")
     artifacts: list[ArtifactSpec] = Field(default_factory=list, description="Files that it leaves.")
@@ -272,19 +281,21 @@ class Document(_Part):
         ..., description="The version of this format."
     )
     name: str = Field(..., min_length=1, max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")
-    description: str = ""
+    description: str = Field(default="", description="For people.")
     cast: list[Name] = Field(
         default_factory=list, description="Role files (.py, .md) or folders beside the document."
     )
-    args: dict[Name, ArgSpec] = Field(default_factory=dict)
-    context: dict[Name, ContextSpec] = Field(default_factory=dict)
-    budget: BudgetSpec = BudgetSpec()
-    limits: LimitsSpec = LimitsSpec()
-    defaults: Defaults = Defaults()
-    on_failure: Literal["continue", "stop"] = "continue"
+    args: dict[Name, ArgSpec] = Field(default_factory=dict, description="What a run is given.")
+    context: dict[Name, ContextSpec] = Field(default_factory=dict, description="Keys of the shared context.")
+    budget: BudgetSpec = Field(default=BudgetSpec(), description="The limits of a run.")
+    limits: LimitsSpec = Field(default=LimitsSpec(), description="How many nodes at once hold one thing.")
+    defaults: Defaults = Field(default=Defaults(), description="What nodes have that say nothing else.")
+    on_failure: Literal["continue", "stop"] = Field(
+        default="continue", description="What a failure of a node does to the run."
+    )
     artifacts: list[RunArtifactSpec] = Field(default_factory=list, description="Files the run must leave.")
-    nodes: dict[str, NodeSpec] = Field(..., min_length=1)
-    edges: list[EdgeSpec] = Field(default_factory=list)
+    nodes: dict[str, NodeSpec] = Field(..., min_length=1, description="Who does what, in this order.")
+    edges: list[EdgeSpec] = Field(default_factory=list, description="Alternatives: ways to nodes.")
     outputs: dict[Name, str] = Field(
         default_factory=dict, description="Results of the run; ${...} sees every node."
     )
