@@ -128,10 +128,10 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
         ),
         (
             (
-                "… says nobody to perform it; give it a role or an operation",
-                "… names a role and an operation; give exactly one",
+                "… says nobody to perform it; give it a role or an operation, or ask a person",
+                "… names …; give exactly one",
             ),
-            "A node is performed by exactly one of the two",
+            "A node is performed by exactly one of them",
             "Give one",
         ),
         (
@@ -212,6 +212,53 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             "Let the role read it from its environment",
         ),
     ],
+    "Nodes of many, and of people": [
+        (
+            (
+                "… has … and no for_each; … says something of the elements of a list",
+                "… has on_failure: skip and no for_each; write continue or stop",
+                "… has … and no ask; … says something of a question",
+                "… asks a person and has …, which only roles have…",
+                "; ask is the question",
+            ),
+            "The key belongs to another kind of node",
+            "Remove it, or make the node one of that kind",
+        ),
+        (
+            ("… has for_each and no max; say how many elements there may be, such as max: 20",),
+            "How far a list may fan out is stated",
+            "State `max`",
+        ),
+        (
+            (
+                "… is a gate and has for_each; a gate gives one verdict: take one of the two away",
+                "… has for_each and a branch; its instances run at once and cannot share one",
+                "… has for_each and a workdir; its instances work there at once: write shared: true",
+            ),
+            "Instances of a node run at once",
+            "Take one of the two away; let a gate after it judge the list",
+        ),
+        (
+            ("as of …: … is a node, which could not be named any more; write another name",),
+            "Inside the node the name would mean the element",
+            "Choose another name",
+        ),
+        (
+            ("for_each: `…` gives …, not a list",),
+            "There are no elements to run for",
+            "Name a list",
+        ),
+        (
+            (
+                "the default … is not one of …",
+                "it expires and has no default; say what the answer is if nobody gives one",
+                "choices of … is …; give a list of texts",
+                "the choices of a gate are verdicts, not …; write …",
+            ),
+            "The question could not be answered as it is put",
+            "Mend `choices` or `default`",
+        ),
+    ],
     "Gates": [
         (
             ("… is a gate, but its role … does not declare Verdict; add it to emits=",),
@@ -258,6 +305,8 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
                 "there is no … here…",
                 "there is no argument ……",
                 "… declares no artifact ……",
+                "… leaves no files, its instances do; give their places in the value of …",
+                "there is no … here: it belongs to an element, inside a node with for_each",
             ),
             "The name means nothing at this place",
             "Mend it; what there is stands in the message",
@@ -277,6 +326,7 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
                 "result is the value of …; write ….text",
                 "… is of type … and has no …",
                 "….status is a text and has no …",
+                "….failed is a number and has no …",
                 "….artifacts.… is a path, a text, and has no …",
                 "a list; write a position such as [0]",
                 "a mapping; write a key",

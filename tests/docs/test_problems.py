@@ -24,12 +24,12 @@ SILENT = frozenset(
             "draw",
             "expansion",
         ),
-        *("expansion", "flow", "graph", "json_values", "names", "operations", "problems"),
+        *("expansion", "flow", "graph", "instances", "json_values", "names", "operations", "problems"),
     }
 )
 CORE = ("expression_compiler", "expression_scan")
 #: Literals that look like a message and are none.
-NO_MESSAGES = frozenset({"run's wall_clock"})
+NO_MESSAGES = frozenset({"run's wall_clock", "… is …; write True or some of …"})
 
 
 def spoken() -> Iterator[tuple[str, str]]:
