@@ -14,6 +14,7 @@ import msgspec
 
 from orchestrator.core import facts as f
 from orchestrator.core.apply_growth import GROWTH
+from orchestrator.core.apply_including import INCLUDING
 from orchestrator.core.apply_resuming import RESUMING
 from orchestrator.core.apply_talking import TALKING
 from orchestrator.core.births import Birth
@@ -40,6 +41,7 @@ def _run_started(state: RunState, fact: f.RunStarted, _frame: Frame) -> None:
     state.run, state.name = fact.run, fact.name
     state.definition, state.origin = fact.definition, fact.origin
     state.forked_at, state.change = fact.at, fact.change
+    state.parent, state.parent_node = fact.parent, fact.parent_node
 
 
 def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None:
@@ -340,4 +342,5 @@ APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     **GROWTH,
     **TALKING,
     **RESUMING,
+    **INCLUDING,
 }

@@ -26,6 +26,9 @@ def _resumed(state: RunState, fact: f.RunResumed, _frame: Frame) -> None:
     state.paused = False
     state.epoch = fact.epoch
     for node in state.nodes.values():
+        if node.held:
+            node.held = ""
+            state.ready[node.op.name] = None
         if (node.status is Status.ASKING or node.resumes) and not node.parted:
             # its body is gone with its process: the next start is another attempt, and no other try
             node.parted = True
@@ -67,6 +70,7 @@ def _forget_outcome(state: RunState, node: NodeState) -> None:
         state.undecided -= 1
     node.handled = False
     node.artifacts = ()
+    node.child_run = node.child_ended = ""
     node.judgement = node.error = node.value = node.verdicts = node.blocked_by = None
     node.reason = node.rationale = node.gave_up = node.decided_by = node.because = ""
     node.vetoed_by = ()

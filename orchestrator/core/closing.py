@@ -12,9 +12,10 @@ from orchestrator.core.facts import (
     RunSuspended,
     SteerUndelivered,
 )
+from orchestrator.core.including import held_reason
 from orchestrator.core.refusing import total_outside
 from orchestrator.core.state import NodeState, RunState
-from orchestrator.core.status import LIVE, RunReason, Status
+from orchestrator.core.status import LIVE, PRECEDENCE, RunReason, Status
 
 __all__ = ["conclude", "stop_run", "suspend_run"]
 
@@ -110,11 +111,12 @@ def _suspended(state: RunState) -> str | None:
         return RunReason.BUDGET_EXHAUSTED
     if state.paused or (state.asking and (state.waits_for_answers or _expires(state))):
         return None
+    reasons = {held_reason(state)}
     if state.asking:
-        return RunReason.AWAITING_ANSWER
+        reasons.add(RunReason.AWAITING_ANSWER)
     if state.undecided:
-        return RunReason.GATE_UNDECIDED
-    return RunReason.STUCK
+        reasons.add(RunReason.GATE_UNDECIDED)
+    return next((reason for reason in PRECEDENCE if reason in reasons), RunReason.STUCK)
 
 
 def _expires(state: RunState) -> bool:
@@ -130,6 +132,8 @@ def _expires(state: RunState) -> bool:
 def _waits_for(state: RunState, node: NodeState) -> str:
     if node.judgement == "undecided":
         return f"a verdict: {node.rationale}"
+    if node.held:
+        return f"run {node.child_run}, which is suspended: {node.held}"
     if node.status is Status.ASKING:
         open_questions = [q.key for q in (node.questions or {}).values() if q.answer is None]
         return f"an answer to {', '.join(open_questions)}"

@@ -15,6 +15,9 @@ __all__ = [
     "BranchJoined",
     "BranchMade",
     "Cancel",
+    "ChildEnded",
+    "ChildHeld",
+    "ChildStarted",
     "Command",
     "ControlIn",
     "Controlled",
@@ -153,6 +156,9 @@ class Start(Command, frozen=True):
     time: str = ""
     definition: Definition = Definition()
     steers: tuple[Note, ...] = ()
+    #: of the run of an included flow: the run that it is part of, and the node there
+    parent: str = ""
+    parent_node: str = ""
 
 
 class Finish(Command, frozen=True):
@@ -199,6 +205,39 @@ class Emit(Command, frozen=True):
     emission: EmissionIn
     proposals: tuple[Proposal, ...] = ()
     failed: str = ""
+
+
+class ChildStarted(Command, frozen=True):
+    """A node is about to begin a child run; it would have these shares of what is left."""
+
+    node: str
+    attempt: int
+    run: str
+    flow: str
+    spawns: int = 0
+    escalations: int = 0
+
+
+class ChildHeld(Command, frozen=True):
+    """A node's child run was suspended."""
+
+    node: str
+    attempt: int
+    run: str
+    reason: str
+    detail: str = ""
+
+
+class ChildEnded(Command, frozen=True):
+    """A node's child run has ended, and what it used."""
+
+    node: str
+    attempt: int
+    run: str
+    reason: str
+    spawns: int = 0
+    escalations: int = 0
+    usage: Usage = Usage()
 
 
 class AttemptStopped(Command, frozen=True):
@@ -380,4 +419,7 @@ COMMANDS: tuple[type[Command], ...] = (
     Memoise,
     BranchMade,
     BranchJoined,
+    ChildStarted,
+    ChildHeld,
+    ChildEnded,
 )

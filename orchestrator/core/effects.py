@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from orchestrator.core import facts as f
+from orchestrator.core.status import RunReason
 
 __all__ = [
     "REACT",
@@ -18,6 +19,7 @@ __all__ = [
     "SetBackoff",
     "StartAttempt",
     "StopAttempt",
+    "TellChildren",
 ]
 
 
@@ -65,6 +67,12 @@ class DeliverSteer(Effect, frozen=True):
     id: int
 
 
+class TellChildren(Effect, frozen=True):
+    """Pause, resume or drain the runs of included flows, as this run is."""
+
+    what: str
+
+
 class CloseRun(Effect, frozen=True):
     """The run has ended or is suspended: no attempt goes on."""
 
@@ -105,6 +113,19 @@ def _closed(fact: f.RunEnded | f.RunSuspended, cause: int) -> Effect:
     return CloseRun(cause, fact.reason)
 
 
+def _paused(_fact: f.RunPaused, cause: int) -> Effect:
+    return TellChildren(cause, "pause")
+
+
+def _unpaused(_fact: f.RunUnpaused, cause: int) -> Effect:
+    return TellChildren(cause, "resume")
+
+
+def _draining(fact: f.DrainRequested, cause: int) -> Effect:
+    # of every other reason a running attempt is told by its own fact
+    return TellChildren(cause, "drain" if fact.reason == RunReason.DRAINED else "")
+
+
 #: Any, because each function takes its own kind of fact. A fact that is not here asks for nothing.
 REACT: Mapping[type[f.Fact], Callable[[Any, int], Effect]] = {
     f.NodeStarted: _started,
@@ -115,6 +136,9 @@ REACT: Mapping[type[f.Fact], Callable[[Any, int], Effect]] = {
     f.NodeRetryScheduled: _backoff,
     f.QuestionAnswered: _answered,
     f.SteerDelivered: _steer,
+    f.RunPaused: _paused,
+    f.RunUnpaused: _unpaused,
+    f.DrainRequested: _draining,
     f.RunEnded: _closed,
     f.RunSuspended: _closed,
 }

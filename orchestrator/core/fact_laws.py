@@ -158,7 +158,7 @@ class _Account:
         node = self.nodes[fact.node]
         self._stops(node)
         node.asked = isinstance(fact, f.QuestionAsked)
-        node.ready = isinstance(fact, f.AttemptGivenBack)
+        node.ready = isinstance(fact, f.AttemptGivenBack | f.ChildRunHeld)
         if isinstance(fact, f.QuestionAsked):
             self.questions[fact.node, fact.key] = False
 
@@ -326,6 +326,7 @@ _RULES: Mapping[type[f.Fact], Callable[[_Account, Any], None]] = {
     f.NodeStopping: _Account.current,
     f.NodeRetryScheduled: _Account.pauses,
     f.AttemptGivenBack: _Account.pauses,
+    f.ChildRunHeld: _Account.pauses,
     f.QuestionAsked: _Account.pauses,
     f.QuestionAnswered: _Account.answered,
     f.NodeReopened: _Account.reopened,

@@ -107,9 +107,11 @@ def _counters(state: RunState) -> Breaches:
             yield f"counter {name} is {getattr(state, name)}, a recount gives {count}"
     # numbers that are given once and never again: a node that a retry dropped has used its own up
     given = {
-        "spawns": sum(node.op.name not in successors and node.op.instance is None for node in grown),
+        "spawns": sum(node.op.name not in successors and node.op.instance is None for node in grown)
+        + sum(node.child_used[0] for node in nodes),
         "injected": sum(node.parent is None for node in grown),
-        "escalations": sum(node.superseded_by is not None for node in nodes),
+        "escalations": sum(node.superseded_by is not None for node in nodes)
+        + sum(node.child_used[1] for node in nodes),
     }
     for name, count in given.items():
         if getattr(state, name) < count or (not state.epoch and getattr(state, name) != count):
@@ -119,7 +121,7 @@ def _counters(state: RunState) -> Breaches:
 def _collections(state: RunState) -> Breaches:
     """One truth: every collection names the nodes whose own field says so (law 1)."""
     nodes = state.nodes.values()
-    ready = {node.op.name for node in nodes if node.status is Status.READY}
+    ready = {node.op.name for node in nodes if node.status is Status.READY and not node.held}
     if set(state.ready) != ready:
         yield f"ready holds {sorted(state.ready)}, by status it is {sorted(ready)}"
     rejected = sorted(node.op.name for node in nodes if node.judgement == "rejected")

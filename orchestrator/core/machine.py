@@ -10,7 +10,7 @@ import msgspec
 
 from emissions import Refused
 from orchestrator.core import commands as c
-from orchestrator.core import control
+from orchestrator.core import control, including
 from orchestrator.core.apply import apply
 from orchestrator.core.closing import conclude
 from orchestrator.core.decisions import Decision, Why
@@ -29,7 +29,15 @@ __all__ = ["GraphMachine"]
 
 def _start(decision: Decision, command: c.Start) -> None:
     state = decision.state
-    decision.fact(RunStarted(command.run, command.plan.name, definition=command.definition))
+    decision.fact(
+        RunStarted(
+            command.run,
+            command.plan.name,
+            definition=command.definition,
+            parent=command.parent,
+            parent_node=command.parent_node,
+        )
+    )
     decision.fact(GraphPlanned(command.plan))
     state.waits_for_answers = command.waits_for_answers
     for note in command.steers:
@@ -94,6 +102,9 @@ _HANDLERS: Mapping[type[c.Command], Callable[[Decision, Any], None]] = {
     c.Memoise: control.memoise,
     c.BranchMade: control.branch_made,
     c.BranchJoined: control.branch_joined,
+    c.ChildStarted: including.child_started,
+    c.ChildHeld: including.child_held,
+    c.ChildEnded: including.child_ended,
 }
 
 

@@ -11,6 +11,9 @@ __all__ = [
     "ArtifactsLeft",
     "AttemptGivenBack",
     "CancelIgnored",
+    "ChildRunEnded",
+    "ChildRunHeld",
+    "ChildRunStarted",
     "EdgesJudged",
     "InstancesAdded",
     "InstancesSettled",
@@ -116,6 +119,37 @@ class NodeStopping(Fact, frozen=True):
     attempt: int
     settles: str
     reason: str = ""
+
+
+class ChildRunStarted(Fact, frozen=True):
+    """The node, which includes ``flow``, begins a run of it; the shares count as used until it ends."""
+
+    node: str
+    attempt: int
+    run: str
+    flow: str
+    spawns: int = 0
+    escalations: int = 0
+
+
+class ChildRunHeld(Fact, frozen=True):
+    """The child run was suspended: the attempt is given back, the node goes on when the run is resumed."""
+
+    node: str
+    attempt: int
+    run: str
+    reason: str
+    detail: str = ""
+
+
+class ChildRunEnded(Fact, frozen=True):
+    """The child run has ended; what it spawned and escalated counts here in place of its shares."""
+
+    node: str
+    run: str
+    reason: str
+    spawns: int = 0
+    escalations: int = 0
 
 
 class EdgesJudged(Fact, frozen=True):

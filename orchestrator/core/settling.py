@@ -24,7 +24,9 @@ def leave_status(state: RunState, node: NodeState) -> None:
         if node.holds:
             _give_back(state, node, keep=BRANCH_PREFIX)
     elif status is Status.READY:
-        del state.ready[node.op.name]
+        # one that waits for a suspended child run is ready and in no queue
+        state.ready.pop(node.op.name, None)
+        node.held = ""
     elif status is Status.BACKING_OFF:
         state.backing_off -= 1
     elif status is Status.ASKING:

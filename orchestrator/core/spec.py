@@ -226,6 +226,7 @@ class Operation(_Spec, frozen=True):
         renders: instruction and parameters hold ``${...}`` that is rendered when the node starts.
         stop_on_failure: a failure of this node cancels the run.
         artifacts: files that it leaves, beside those of its role.
+        flow: path of the flow document that it includes, as the document wrote it.
         workdir: the folder it works in, relative to the document; None is a folder of its own.
         for_each: it runs once per element of a list; instance: it is one of those runs.
         inquiry: a person settles it.
@@ -265,6 +266,7 @@ class Operation(_Spec, frozen=True):
     for_each: ForEach | None = None
     instance: Instance | None = None
     inquiry: Inquiry | None = None
+    flow: str | None = None
 
 
 class RoleSpec(_Spec, frozen=True):

@@ -199,6 +199,13 @@ class NodeState(msgspec.Struct, gc=False):
     seen: bool = False
     questions: dict[str, Question] | None = None
     steps: dict[str, bytes] | None = None
+    #: the run of the flow that it includes, why that ended, and why it is suspended
+    child_run: str = ""
+    child_ended: str = ""
+    held: str = ""
+    #: spawns and escalations that the live child may use, and all that count for its children
+    share: tuple[int, int] = (0, 0)
+    child_used: tuple[int, int] = (0, 0)
     branch: str | None = None
     #: number of the fact that began the present attempt
     started_seq: int = 0
@@ -303,6 +310,9 @@ class RunState(msgspec.Struct):
     #: number of the last fact that it shares with its origin, and what it changes
     forked_at: int = 0
     change: str = ""
+    #: the run that includes it, and the node there
+    parent: str = ""
+    parent_node: str = ""
     #: requests of other processes that were carried out
     controls: list[int] = []
     #: number of the last fact

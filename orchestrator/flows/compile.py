@@ -63,7 +63,7 @@ def compile_flow(outline: Outline) -> Graph:
         Artifact(name=one.name, path=one.path or "", required=one.required, kind=one.kind)
         for one in outline.document.artifacts
     )
-    return dataclasses.replace(builder.get_graph(), artifacts=artifacts)
+    return dataclasses.replace(builder.get_graph(), artifacts=artifacts, flows=outline.flows)
 
 
 def _operation(outline: Outline, name: str) -> Operation:
@@ -72,7 +72,7 @@ def _operation(outline: Outline, name: str) -> Operation:
     default_retry = None if node.ask is not None else document.defaults.retry
     default_timeout = None if node.ask is not None else document.defaults.timeout
     return create_operation(
-        node.operation or "operate",
+        node.operation or ("flow" if node.flow is not None else "operate"),
         node.parameters,
         node_id=name,
         role=outline.role(name),
@@ -105,6 +105,7 @@ def _operation(outline: Outline, name: str) -> Operation:
         workdir=node.workdir,
         for_each=_for_each(node),
         ask=_inquiry(node),
+        flow=node.flow,
     )
 
 

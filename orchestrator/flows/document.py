@@ -36,7 +36,6 @@ VERSION: Final = 1
 #: Keys of the format that this version reads as far as their name, by where they stand.
 LATER: Final = {
     "document": ("schedule", "prompt", "planner", "max_nodes", "reactive"),
-    "node": ("flow",),
     "gate": ("refusals", "back_to"),
 }
 
@@ -234,6 +233,9 @@ class NodeSpec(_Part):
     max: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         default=None, description="Of for_each: more elements fail the node."
     )
+    flow: str | None = Field(
+        default=None, min_length=1, description="Or the document that it includes: a run of its own."
+    )
     instruction: str = Field(default="", description="What to do; ${...} is replaced when the node starts.")
     parameters: dict[str, Any] = Field(
         default_factory=dict, alias="with", description="turn.parameters of the role."
@@ -305,5 +307,5 @@ def flow_schema() -> dict[str, Any]:
     """JSON Schema of the document, for editors: the same model that validates."""
     schema = Document.model_json_schema(by_alias=True)
     node = schema["$defs"]["NodeSpec"]
-    node["oneOf"] = [{"required": [key]} for key in ("role", "operation", "ask")]
+    node["oneOf"] = [{"required": [key]} for key in ("role", "operation", "flow", "ask")]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Callboard flow"}

@@ -15,6 +15,7 @@ from orchestrator.flows.check import check
 from orchestrator.flows.compile import compile_flow, sentences
 from orchestrator.flows.document import ArgSpec, Document, flow_schema
 from orchestrator.flows.graph import Graph
+from orchestrator.flows.includes import read_includes
 from orchestrator.flows.load import Source, read_source
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity, ordered
@@ -55,11 +56,19 @@ class Flow:
     Attributes:
         path: the document.
         document: what it says, as far as it fits the schema.
+        includes: the documents that its nodes include, by the path that they name.
     """
 
-    def __init__(self, path: Path, source: Source, document: Document, problems: list[Problem]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        source: Source,
+        document: Document,
+        problems: list[Problem],
+        includes: Mapping[str, Flow] | None = None,
+    ) -> None:
         """Made by ``load_flow``."""
-        self.path, self.document = path, document
+        self.path, self.document, self.includes = path, document, dict(includes or {})
         self._source, self._problems = source, problems
 
     def __repr__(self) -> str:
@@ -70,6 +79,16 @@ class Flow:
     def name(self) -> str:
         """What the flow is called."""
         return self.document.name
+
+    @property
+    def text(self) -> str:
+        """The document as it was read."""
+        return self._source.text
+
+    @property
+    def height(self) -> int:
+        """How many documents stand below one another in it, itself counted."""
+        return 1 + max((flow.height for flow in self.includes.values()), default=0)
 
     @property
     def description(self) -> str:
@@ -95,6 +114,8 @@ class Flow:
         _, faults = self._cast
         found = [*self._problems, *hidden_modules(self._source, self.path.parent), *faults]
         found += check(self._source, self._outline, operations)
+        for flow in self.includes.values():
+            found += [one for one in flow.check(operations) if one.severity is not Severity.NOTE]
         if any(problem.severity is Severity.ERROR for problem in self._problems):
             # What did not fit the schema was left out: advice about the rest might be about that.
             found = [problem for problem in found if problem.severity is not Severity.WARNING]
@@ -165,7 +186,7 @@ class Flow:
 
     @cached_property
     def _outline(self) -> Outline:
-        return Outline(self.document, self._cast[0], self.path.parent)
+        return Outline(self.document, self._cast[0], self.path.parent, self.includes)
 
 
 def load_flow(path: str | Path) -> Flow:
@@ -180,6 +201,16 @@ def load_flow(path: str | Path) -> Flow:
     Raises:
         FlowError: it cannot be used at all; names file, line and column.
     """
-    source = read_source(path)
-    document, problems = validate(source)
-    return Flow(Path(path), source, document, [*source.problems, *problems])
+    return _load(Path(path), (), {})
+
+
+def _load(path: Path, above: tuple[Path, ...], known: dict[Path, Flow]) -> Flow:
+    """A document and those that it includes; each is read once."""
+    whole = path.resolve()
+    if whole not in known:
+        source = read_source(path)
+        document, problems = validate(source)
+        around = (*above, whole)
+        includes, faults = read_includes(source, document, around, lambda one: _load(one, around, known))
+        known[whole] = Flow(path, source, document, [*source.problems, *problems, *faults], includes)
+    return known[whole]

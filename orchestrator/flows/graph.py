@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from orchestrator.core.expressions import compile_expression
 from orchestrator.core.spec import Artifact, Edge, Operation
@@ -33,6 +34,7 @@ class Graph:
         predicates: condition objects; ``Edge.predicate`` is an index into them.
         branches: live branches by name; None for one that the session makes if it has none of this name.
         artifacts: files that the run must leave.
+        flows: included documents (``Flow``), by the path that their nodes name.
         returns: pydantic models that values are validated into, by node; the JSON Schema is on the operation.
     """
 
@@ -44,6 +46,7 @@ class Graph:
     branches: Mapping[str, object] = field(default_factory=dict)
     returns: Mapping[str, type] = field(default_factory=dict)
     artifacts: tuple[Artifact, ...] = ()
+    flows: Mapping[str, Any] = field(default_factory=dict)
     #: what ``check`` found: a graph never changes, and one that runs often is looked at once
     _checked: list[tuple[str, ...]] = field(default_factory=list, repr=False, compare=False)
 

@@ -77,6 +77,7 @@ class OperationOptions(TypedDict, total=False):
         stop_on_failure: a failure of this node cancels the run.
         description: for people.
         artifacts: files that it leaves, beside those of its role: Artifacts, or their fields.
+        flow: path of the flow document that it includes; only documents have such nodes.
         workdir: the folder that it works in; a folder of its own if omitted.
         for_each: a ForEach or its fields: the node runs once per element of a list.
         ask: True, an Inquiry or its fields: a person settles the node; ``instruction`` is the question.
@@ -110,6 +111,7 @@ class OperationOptions(TypedDict, total=False):
     workdir: str | None
     for_each: object
     ask: object
+    flow: str | None
 
 
 def create_operation(
@@ -360,4 +362,5 @@ _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = {
     "description": _text,
     "artifacts": artifacts_of,
     "workdir": _optional,
+    "flow": _optional,
 }

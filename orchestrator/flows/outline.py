@@ -13,6 +13,7 @@ from orchestrator.core.spec import Artifact
 from orchestrator.errors import OperationError
 from orchestrator.flows.cast import Cast
 from orchestrator.flows.document import AfterSpec, Document, EdgeSpec, NodeSpec
+from orchestrator.flows.includes import Included
 from orchestrator.flows.models import load_model
 from orchestrator.flows.operations import BRANCH_VERBS, json_schema
 from orchestrator.flows.shapes import GATE_FIELDS, Schema, ShapeError, schema_of
@@ -40,10 +41,14 @@ class Outline:
         document: the validated document.
         cast: its roles.
         folder: where its files are.
+        flows: the documents that it includes, by the path that names them.
     """
 
-    def __init__(self, document: Document, cast: Cast, folder: Path) -> None:
+    def __init__(
+        self, document: Document, cast: Cast, folder: Path, flows: Mapping[str, Included] | None = None
+    ) -> None:
         self.document, self.cast, self.folder = document, cast, folder
+        self.flows = flows or {}
         self.order = {name: number for number, name in enumerate(document.nodes)}
         self._models: dict[str, object] = {}
 
@@ -178,6 +183,10 @@ class Outline:
     def _one(self, name: str) -> Schema:
         """What a node gives, or each of its instances."""
         node = self.document.nodes[name]
+        if node.flow is not None:
+            flow = self.flows.get(node.flow)
+            given = {} if flow is None else {key: {} for key in flow.document.outputs}
+            return {} if flow is None else {"type": "object", "properties": given}
         try:
             schema = self.returns(name)
         except ShapeError:

@@ -194,6 +194,9 @@ class References:
         _, fault = look_up(outline.value(name), steps, name)
         if fault and outline.node(name).for_each is not None:
             return fault
+        own = outline.node(name)
+        if fault and own.flow is not None:
+            return f"{fault} (the outputs of {own.flow})"
         if fault and outline.shapeless(name) and isinstance(steps[0], str):
             return f"{fault}; say what {name} gives with returns: {{{steps[0]}: str}}"
         return fault

@@ -126,9 +126,12 @@ class JournalReader:
             CorruptJournalError: the run has a head but is not in the file.
         """
         ids: list[str] = [values[0] for values in self._all(_RUNS)]
+        whole = [run for run in ids if run == name]
+        # the runs of included flows go by their parent's id and a dot
+        ids = [run for run in ids if "." in name or "." not in run]
         if name == "last" and ids:
             return ids[-1]
-        found = [run for run in ids if run == name] or [run for run in ids if name and run.startswith(name)]
+        found = whole or [run for run in ids if name and run.startswith(name)]
         if len(found) == 1:
             return found[0]
         if found:

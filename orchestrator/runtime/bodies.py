@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.core.commands import Finish
 from orchestrator.core.state import NodeState
+from orchestrator.errors import ExecutionError
 from orchestrator.runtime.artifacts import declared, keeping
 from orchestrator.runtime.drive import Raised, Returned
 from orchestrator.runtime.inquiries import ask_person
 from orchestrator.runtime.planning import Body, Prepared
+from orchestrator.runtime.slots import Slots
 from orchestrator.runtime.threads import run_in_thread
 from orchestrator.runtime.turns import RoleTurn
 from roles import Role
@@ -19,9 +21,19 @@ from roles import Role
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["Bodies"]
+__all__ = ["Bodies", "hooked"]
 
 Run = Callable[[RoleTurn], Coroutine[Any, Any, Any]]
+
+
+def hooked(prepared: Prepared) -> bool:
+    """True if the plan asks for a look at what its nodes give."""
+    return bool(
+        prepared.predicates
+        or prepared.returns
+        or any(one.writes or one.returns or one.artifacts for one in prepared.plan.operations)
+        or any(body.role.artifacts for body in prepared.bodies.values() if body.role is not None)
+    )
 
 
 class Bodies:
@@ -43,11 +55,15 @@ class Bodies:
         operation = node.op
         if operation.inquiry is not None:
             return ask_person
+        if operation.flow is not None:
+            return self._included
         if operation.role is not None:
             body = self._prepared.bodies[operation.role]
         else:
             body = self._prepared.verbs[operation.verb]
         run = body.fn if body.is_async else self._threaded(body)
+        if self._engine.slots is not None:
+            run = self._counted(run, self._engine.slots)
         if operation.artifacts or operation.role in self._leaving:
             return keeping(run, self._engine, node, declared(node, body.role))
         return run
@@ -61,6 +77,27 @@ class Bodies:
         """A node's role."""
         body = None if node.op.role is None else self._prepared.bodies.get(node.op.role)
         return None if body is None else body.role
+
+    async def _included(self, turn: RoleTurn) -> Any:
+        include = self._engine.include
+        if include is None:
+            raise ExecutionError("this run cannot include a flow: run it in a session")
+        return await include(self._engine, turn)
+
+    def _counted(self, run: Run, slots: Slots) -> Run:
+        """A body that runs when its family of runs has a slot; no clock runs while it waits for one."""
+
+        async def call(turn: RoleTurn) -> Any:
+            await turn.unclocked(slots.take)
+            turn.slotted = True
+            try:
+                return await run(turn)
+            finally:
+                if turn.slotted:
+                    turn.slotted = False
+                    slots.give()
+
+        return call
 
     def _threaded(self, body: Body) -> Run:
         """A plain function as a coroutine: it runs on a thread of ours and is left behind when cancelled."""

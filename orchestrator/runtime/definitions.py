@@ -21,11 +21,12 @@ import msgspec
 from orchestrator.core.spec import Budget, Definition
 from orchestrator.errors import ExecutionError, OperationError
 from orchestrator.flows.conditions import EdgeCondition, Negated
+from orchestrator.flows.flow import Flow
 from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.values import encode, settle
 from roles import Role
 
-__all__ = ["CONDITION", "NEGATED", "bare_condition", "definition_of", "load", "reference"]
+__all__ = ["CONDITION", "NEGATED", "bare_condition", "definition_of", "flow_reference", "load", "reference"]
 
 #: Before the index of a condition object, and of one whose opposite is meant.
 CONDITION = "condition"
@@ -52,6 +53,7 @@ def definition_of(
     functions |= {f"verb:{name}": reference(body.fn) for name, body in prepared.verbs.items()}
     functions |= {f"reducer:{name}": reference(fn) for name, fn in prepared.reducers.items()}
     functions |= {f"returns:{name}": reference(kind) for name, kind in prepared.returns.items()}
+    functions |= {f"flow:{name}": flow_reference(flow) for name, flow in prepared.flows.items()}
     fields = {}
     for index, condition in enumerate(prepared.predicates):
         bare, negated = bare_condition(condition)
@@ -84,6 +86,11 @@ def reference(target: Any, *, by_name: str = "") -> str:
     except TypeError:
         path = ""
     return f"{Path(path).resolve() if path else getattr(plain, '__module__', '')}::{name}::{_digest(plain)}"
+
+
+def flow_reference(flow: Flow) -> str:
+    """``path::::hash`` of an included document, as it was read."""
+    return f"{flow.path.resolve()}::::{hashlib.sha256(flow.text.encode()).hexdigest()[:16]}"
 
 
 def _digest(target: Any) -> str:

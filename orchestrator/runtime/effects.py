@@ -39,6 +39,7 @@ class Effects:
             e.SetBackoff: self._set_backoff,
             e.AnswerAttempt: self._answer_attempt,
             e.DeliverSteer: self._deliver_steer,
+            e.TellChildren: self._tell_children,
             e.CloseRun: self._close,
         }
 
@@ -91,6 +92,11 @@ class Effects:
         active = engine.workers.active.get(effect.node)
         if active is not None and active[0].attempt == effect.attempt:
             active[0].tell(engine.state.steers[effect.id - 1].text)
+
+    def _tell_children(self, effect: e.TellChildren) -> None:
+        if effect.what:
+            for child in self._engine.children.values():
+                getattr(child, effect.what)()
 
     def _close(self, _effect: e.CloseRun) -> None:
         self._engine.close()

@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import CancelScope, Event, create_task_group, get_cancelled_exc_class
@@ -26,11 +27,11 @@ from orchestrator.core.commands import (
 )
 from orchestrator.core.control import EXPIRED
 from orchestrator.core.machine import GraphMachine
-from orchestrator.core.spec import Definition
+from orchestrator.core.spec import UNLIMITED, Definition
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, RunReason, Status
 from orchestrator.journal.runlog import RunLog
-from orchestrator.runtime.bodies import Bodies
+from orchestrator.runtime.bodies import Bodies, hooked
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.effects import Effects
 from orchestrator.runtime.envelopes import Envelope
@@ -40,25 +41,19 @@ from orchestrator.runtime.outcomes import incoming, judge_known
 from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.reusing import Outcome
+from orchestrator.runtime.slots import Slots
 from orchestrator.runtime.threads import loop_token
 from orchestrator.runtime.timers import Timers
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.wiring import Wiring
 from orchestrator.runtime.workers import Workers
 
+if TYPE_CHECKING:
+    from orchestrator.runtime.run import Run
+
 __all__ = ["Engine"]
 
 _NO_VALUES: tuple[bytes, ...] = ()
-
-
-def _hooked(prepared: Prepared) -> bool:
-    """True if the plan asks for a look at what its nodes give."""
-    return bool(
-        prepared.predicates
-        or prepared.returns
-        or any(one.writes or one.returns or one.artifacts for one in prepared.plan.operations)
-        or any(body.role.artifacts for body in prepared.bodies.values() if body.role is not None)
-    )
 
 
 class Engine:
@@ -86,12 +81,21 @@ class Engine:
         self.on_settle = wiring.on_settle
         self.folder = wiring.folder / run_id
         self.grace = wiring.grace
+        self.include, self.child, self.new_definition = wiring.include, wiring.child, wiring.new_definition
+        #: live runs of the flows that nodes include, by node
+        self.children: dict[str, Run] = {}
+        #: counts bodies over a run and its children; None where there is no family
+        self.slots: Slots | None = None
+        if wiring.child is not None:
+            self.slots = wiring.child.slots
+        elif prepared.flows:
+            self.slots = Slots(lambda: self.state.budget.concurrency or UNLIMITED)
         self.random = random.Random(wiring.seed)  # noqa: S311 (jitter, not secrets)
         self.reducers = prepared.reducers
         self.returns = prepared.returns
         self.predicates = prepared.predicates
         #: no hook of any kind looks at a node that settles: the common, short way
-        self.plain = self.on_settle is None and not _hooked(prepared)
+        self.plain = self.on_settle is None and not hooked(prepared)
         self.bodies = Bodies(self, prepared)
         #: verbs of the session that no role is called like: what an injection may name
         self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()
@@ -161,6 +165,8 @@ class Engine:
             waits_for_answers=self.waits_for_answers,
             time=utc_now(),
             definition=self.definition,
+            parent="" if self.child is None else self.child.parent,
+            parent_node="" if self.child is None else self.child.node,
             # in the same record: a run that was killed has its notes or has not begun
             steers=tuple(Note(text, time or utc_now()) for text, time in prepared.steers),
         )

@@ -73,7 +73,7 @@ def copy_history(records: Sequence[Record], log: Journal, run: str, origin: str,
         command = msgspec.structs.replace(command, run=run)
     at = records[-1].last
     facts: list[Fact] = [
-        msgspec.structs.replace(fact, run=run, origin=origin, at=at, change=change)
+        msgspec.structs.replace(fact, run=run, origin=origin, at=at, change=change, parent="", parent_node="")
         if isinstance(fact, RunStarted)
         else fact
         for fact in first.facts

@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.agents import Branch
 from orchestrator.core.spec import Budget
+from orchestrator.runtime.wiring import Child
 
 __all__ = ["RunOptions"]
 
@@ -26,6 +27,8 @@ class RunOptions:
         on_branch_created: called once for every branch that is made.
         waits_for_answers: somebody answers questions while the run is live.
         reuse: an earlier run; a node whose content equals that of a completed node there takes its outcome.
+        child: of the run of an included flow: whose it is.
+        new_definition: code and documents may have changed since the run began.
     """
 
     args: Mapping[str, Any] | None = None
@@ -39,3 +42,5 @@ class RunOptions:
     on_branch_created: Callable[[Branch], None] | None = None
     waits_for_answers: bool = False
     reuse: str | None = None
+    child: Child | None = None
+    new_definition: bool = False

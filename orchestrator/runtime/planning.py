@@ -6,7 +6,6 @@ import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -21,8 +20,10 @@ from orchestrator.core.spec import UNLIMITED, Budget, Operation, Plan, Retry, Ro
 from orchestrator.core.status import TERMINAL
 from orchestrator.errors import GraphError, OperationError, UnknownNodeError
 from orchestrator.flows.conditions import EdgeCondition
+from orchestrator.flows.flow import Flow
 from orchestrator.flows.graph import Graph
 from orchestrator.flows.operations import make_retry
+from orchestrator.runtime.steering import first_context
 from orchestrator.runtime.values import encode, settle
 from roles import Catalogue, Role
 
@@ -56,6 +57,7 @@ class Prepared:
         predicates: condition objects by index. returns: node -> type. reducers: functions by name.
         known: outcomes that are given. values: the JSON that ``known`` refers to.
         steers: notes that came in the first context, as (text, time).
+        flows: included documents, by the path that their nodes name.
     """
 
     plan: Plan
@@ -67,6 +69,7 @@ class Prepared:
     known: tuple[Known, ...] = ()
     values: tuple[bytes, ...] = ()
     steers: tuple[tuple[str, str], ...] = ()
+    flows: Mapping[str, Flow] = field(default_factory=dict)
 
 
 def resolved_concurrency(limit: int | None) -> int:
@@ -116,7 +119,7 @@ def prepare(
     )
     planned = _with_default_branch(planned, graph)
     named, custom = _reducers(reducers)
-    first, steers = _first_context(context)
+    first, steers = first_context(context)
     budget = msgspec.structs.replace(budget, concurrency=resolved_concurrency(budget.concurrency))
     plan = Plan(
         name=graph.name,
@@ -134,7 +137,16 @@ def prepare(
     _check_limits(plan, names)
     outcomes, values = _known(known, graph)
     return Prepared(
-        plan, bodies, verbs, graph.predicates, dict(graph.returns), custom, outcomes, values, steers
+        plan,
+        bodies,
+        verbs,
+        graph.predicates,
+        dict(graph.returns),
+        custom,
+        outcomes,
+        values,
+        steers,
+        graph.flows,
     )
 
 
@@ -195,6 +207,8 @@ def _operation(
             f"{operation.name}: refusal loops (refusals={operation.gate.refusals}) are not run yet; use 0"
         )
         raise OperationError(message)
+    if operation.flow is not None:
+        return operation
     if operation.role is not None:
         return _with_role(operation, _role(operation, roles))
     if operation.inquiry is not None or operation.verb in verbs:
@@ -279,27 +293,6 @@ def _reducers(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Reduc
             message = f"context key {key!r}: a reducer is a name or a function, not {type(reducer).__name__}"
             raise OperationError(message)
     return named, custom
-
-
-def _time_of(given: object) -> str:
-    """The seed's ``ts``: seconds since 1970 become UTC text, anything else stays as it reads."""
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        try:
-            return datetime.fromtimestamp(given, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        except (OverflowError, OSError, ValueError):
-            return str(given)
-    return "" if given is None else str(given)
-
-
-def _first_context(context: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
-    """The first context; the seed's ``operator_messages`` in it are steers and stay out of sight."""
-    first = dict(context)
-    messages = first.pop("operator_messages", ())
-    return first, tuple(
-        (str(entry["text"]), _time_of(entry.get("ts")))
-        for entry in messages
-        if isinstance(entry, Mapping) and "text" in entry and not entry.get("rendered_into_op")
-    )
 
 
 #: Budgets that may be None, and those that need not be whole numbers.

@@ -12,8 +12,8 @@ from orchestrator.core.spec import Definition
 from orchestrator.core.state import RunState
 from orchestrator.errors import FlowError, OperationError
 from orchestrator.flows.conditions import EdgeCondition, Negated
-from orchestrator.flows.flow import load_flow
-from orchestrator.runtime.definitions import CONDITION, NEGATED, load, reference
+from orchestrator.flows.flow import Flow, load_flow
+from orchestrator.runtime.definitions import CONDITION, NEGATED, flow_reference, load, reference
 from orchestrator.runtime.planning import Body, Prepared
 from roles import Catalogue, Role
 
@@ -39,7 +39,8 @@ def rebuild(
         OperationError: a function is gone, or has changed and ``new_definition`` is False.
     """
     definition = state.definition
-    documents = _document_roles(definition, new_definition=new_definition)
+    flow = _document(definition, new_definition=new_definition)
+    documents = Catalogue() if flow is None else flow.roles
     bodies: dict[str, Body] = {}
     for spec in state.plan.roles:
         role = _role(spec.name, (roles, documents), definition, new_definition=new_definition)
@@ -60,20 +61,39 @@ def rebuild(
         }
 
     conditions = _conditions(definition, found(CONDITION), found(NEGATED))
-    return Prepared(state.plan, bodies, verbs, conditions, found("returns"), found("reducer"))
+    flows = _included(flow, definition, new_definition=new_definition)
+    return Prepared(state.plan, bodies, verbs, conditions, found("returns"), found("reducer"), flows=flows)
 
 
-def _document_roles(definition: Definition, *, new_definition: bool) -> Catalogue:
+def _document(definition: Definition, *, new_definition: bool) -> Flow | None:
     if not definition.source:
-        return Catalogue()
+        return None
     path = Path(definition.source)
     try:
-        return load_flow(path).roles
+        flow = load_flow(path)
+        _ = flow.roles
     except FlowError as error:
         if new_definition:
             raise
         message = f"the run began from {path}, which cannot be read now: {error}"
         raise OperationError(message) from error
+    return flow
+
+
+def _included(flow: Flow | None, definition: Definition, *, new_definition: bool) -> Mapping[str, Flow]:
+    """The documents that nodes include, as they were when the run began."""
+    found = {} if flow is None else dict(flow.includes)
+    for key, text in definition.functions.items():
+        kind, _, name = key.partition(":")
+        if kind != "flow" or new_definition:
+            continue
+        if name not in found or flow_reference(found[name]).rpartition("::")[2] != text.rpartition("::")[2]:
+            message = (
+                f"{name}, which the run includes, has changed since the run began; resume with "
+                f"--new-definition (new_definition=True) to use it as it is now"
+            )
+            raise OperationError(message)
+    return found
 
 
 def _role(
@@ -122,7 +142,7 @@ def _check_known(state: RunState, bodies: Mapping[str, Body], verbs: Mapping[str
     """Every node that may still run has something that runs for it."""
     for node in state.nodes.values():
         role, verb = node.op.role, node.op.verb
-        if node.op.inquiry is not None:
+        if node.op.inquiry is not None or node.op.flow is not None:
             continue
         if role is not None and role not in bodies:
             message = f"{node.op.name} needs role {role!r}; give it to the session: Session(roles=[...])"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from orchestrator.core.records import Record
 from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.errors import OperationError, RunOwnedError
 from orchestrator.journal import Journal
@@ -18,6 +19,7 @@ from orchestrator.runtime.branching import Branches
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.forking import change_of, copy_history, cut, fold, outcomes_of
 from orchestrator.runtime.identity import new_run_id
+from orchestrator.runtime.including import Includes
 from orchestrator.runtime.options import RunOptions
 from orchestrator.runtime.rebuilding import rebuild
 from orchestrator.runtime.recovery import Recovery
@@ -34,6 +36,8 @@ __all__ = ["Runs"]
 
 class Runs(Registrations):
     """The part of a session that holds runs."""
+
+    _includes: Includes
 
     def __init__(self, roles: Iterable[Role], store: Store) -> None:
         """``store`` keeps the logs of the runs."""
@@ -66,7 +70,9 @@ class Runs(Registrations):
             JournalError: no such run, it is driven by somebody (RunOwnedError), or its log is damaged.
             OperationError: it has ended, or one of its functions is gone or has changed.
         """
-        options = RunOptions(waits_for_answers=waits_for_answers, on_settle=on_settle)
+        options = RunOptions(
+            waits_for_answers=waits_for_answers, on_settle=on_settle, new_definition=new_definition
+        )
         going = Recovery(epoch=0, budget=budget or {}, answers=answers or {})
         return await self._continue(run, options, going, new_definition=new_definition)
 
@@ -176,6 +182,14 @@ class Runs(Registrations):
         await group.start(self._drive, live)
         return live
 
+    def recorded(self, run: str) -> Sequence[Record]:
+        """Everything that is recorded of a run of this very id; nothing if there is none."""
+        return list(self._store.records(run)) if self._store.exists(run) else []
+
+    async def go_on(self, run: str, options: RunOptions, going: Recovery) -> Run:
+        """Go on with the run of an included flow; its parent's drives it along."""
+        return await self._continue(run, options, going, new_definition=options.new_definition)
+
     def runs(self, status: str | None = None) -> list[Run]:
         """Live runs of this session; ``status`` narrows by reason (``""`` is live)."""
         return [run for run in self._runs.values() if status is None or run.engine.reason == status]
@@ -190,7 +204,12 @@ class Runs(Registrations):
     def _forget(self, run: Run) -> None:
         self._runs.pop(run.id, None)
         self._store.close(run.id)
-        if run.result is not None and run.result.ok and isinstance(self._store, MemoryStore):
+        if (
+            run.engine.child is None
+            and run.result is not None
+            and run.result.ok
+            and isinstance(self._store, MemoryStore)
+        ):
             self._store.forget(run.id)
 
     def _wiring(self, journal: Journal, options: RunOptions) -> Wiring:
@@ -205,6 +224,9 @@ class Runs(Registrations):
             seed=self._seed,
             clock=self._clock,
             waits_for_answers=options.waits_for_answers,
+            include=self._includes.run,
+            child=options.child,
+            new_definition=options.new_definition,
         )
 
     def _launch(self, engine: Engine) -> Run:

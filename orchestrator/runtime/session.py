@@ -22,6 +22,7 @@ from orchestrator.journal.files import Fsync
 from orchestrator.runtime.definitions import definition_of
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.identity import new_run_id
+from orchestrator.runtime.including import Includes
 from orchestrator.runtime.options import RunOptions
 from orchestrator.runtime.planning import prepare
 from orchestrator.runtime.results import RunResult
@@ -74,6 +75,7 @@ class Session(Runs):
         self._folder = self._store.folder if folder is None else Path(folder)
         self._clock = clock or time.monotonic_ns
         self._stack: AsyncExitStack | None = None
+        self._includes = Includes(self)
 
     # --- life ----------------------------------------------------------------------------------
 
@@ -192,8 +194,7 @@ class Session(Runs):
         Leaving the session interrupts runs that are still live. ``waits_for_answers``: somebody answers
         questions through the handle, so a run that only waits for answers is not suspended.
         """
-        group = self._open()
-        run = self._make(
+        return await self.begin(
             what,
             RunOptions(
                 args=args,
@@ -209,6 +210,11 @@ class Session(Runs):
                 reuse=reuse,
             ),
         )
+
+    async def begin(self, what: Runnable, options: RunOptions) -> Run:
+        """``start`` with its options in one."""
+        group = self._open()
+        run = self._make(what, options)
         await group.start(self._drive, run)
         return run
 
@@ -251,9 +257,15 @@ class Session(Runs):
             known=options.known or {},
         )
         self.branches.update(branches)
-        run_id = new_run_id()
+        run_id = new_run_id() if options.child is None else options.child.run
         definition = definition_of(prepared, source_of(what), bound.outputs, durable=self._store.durable)
-        journal = self._store.new(run_id, prepared.plan.name, definition.digest)
+        # a child that was killed before its first record has a log, and nothing in it
+        begun = options.child is not None and self._store.exists(run_id)
+        journal = (
+            self._store.own(run_id)[0]
+            if begun
+            else self._store.new(run_id, prepared.plan.name, definition.digest)
+        )
         if isinstance(self._store, MemoryStore):
             self._store.prepared[run_id] = prepared
         engine = Engine(run_id, prepared, self._wiring(journal, options), definition)

@@ -10,7 +10,7 @@ from tempfile import gettempdir
 from typing import Any, Protocol
 
 from orchestrator.core.records import Record
-from orchestrator.errors import JournalError, OperationError
+from orchestrator.errors import CorruptJournalError, JournalError, OperationError
 from orchestrator.journal import Journal, MemoryJournal
 from orchestrator.journal.files import Fsync, JournalFile
 from orchestrator.journal.reading import open_journal
@@ -39,6 +39,9 @@ class Store(Protocol):
 
     def find(self, run: str) -> str:
         """The id that an unambiguous prefix, or ``last``, means."""
+
+    def exists(self, run: str) -> bool:
+        """True if there is a run of this very id."""
 
     def records(self, run: str) -> Sequence[Record]:
         """Everything that is recorded of a run, without owning it."""
@@ -76,6 +79,10 @@ class MemoryStore:
         """A run of this session."""
         return _only(run, list(self._logs), "this session")
 
+    def exists(self, run: str) -> bool:
+        """True if the session has it."""
+        return run in self._logs
+
     def records(self, run: str) -> Sequence[Record]:
         """The run's records."""
         return self._logs[run][0].read(0)
@@ -84,9 +91,10 @@ class MemoryStore:
         """Nothing is held."""
 
     def forget(self, run: str) -> None:
-        """A completed run's log is of no more use than its result."""
-        self._logs.pop(run, None)
-        self.prepared.pop(run, None)
+        """A completed run's log is of no more use than its result; those of its child runs go with it."""
+        for name in [one for one in self._logs if one == run or one.startswith(f"{run}.")]:
+            self._logs.pop(name, None)
+            self.prepared.pop(name, None)
 
 
 class FileStore:
@@ -120,6 +128,15 @@ class FileStore:
         with open_journal(self.path) as journal:
             return journal.find_run(run)
 
+    def exists(self, run: str) -> bool:
+        """True if the file has it."""
+        try:
+            return self.find(run) == run
+        except CorruptJournalError:
+            raise
+        except JournalError:
+            return False
+
     def records(self, run: str) -> Sequence[Record]:
         """The run's records."""
         with open_journal(self.path) as journal:
@@ -134,9 +151,11 @@ class FileStore:
 
 def _only(run: str, known: list[str], where: str) -> str:
     """The one run that a prefix, or ``last``, means."""
-    names = known if run == "last" else [name for name in known if name.startswith(run)]
     if run in known:
         return run
+    # those of included flows are found by their whole ids, or below their parent's
+    known = [name for name in known if "." in run or "." not in name]
+    names = known if run == "last" else [name for name in known if name.startswith(run)]
     if not names or (len(names) > 1 and run != "last"):
         message = f"{run!r} means {', '.join(names) or 'no run'} of {where}; give one whole id"
         raise JournalError(message)

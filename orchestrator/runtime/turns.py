@@ -57,6 +57,8 @@ class RoleTurn:
     #: questions that this turn waits for, and what was left of its timeout when it began to
     _asking: int = 0
     _left: float = inf
+    #: it holds one of its family's slots
+    slotted: bool = False
     branch: Any = None
     #: what the record calls the branch, how many of its parts were there, and how much of the tail stays
     spoken_as: str = ""
@@ -308,19 +310,27 @@ class RoleTurn:
             raise RuntimeError(decision.receipts[-1].detail)  # noqa: TRY004 (it is no fault of a type)
         if expires is not None:
             engine.set_timer(expires, "question", self.node, self.attempt, key)
-        await self._unclocked(self.answered)
+        slots = engine.slots if self.slotted else None
+        if slots is not None:
+            # who waits for a person takes nobody's place
+            self.slotted = False
+            slots.give()
+        await self.unclocked(self.answered.wait)
+        if slots is not None:
+            await self.unclocked(slots.take)
+            self.slotted = True
 
-    async def _unclocked(self, event: Event) -> None:
+    async def unclocked(self, wait: Callable[[], Awaitable[None]]) -> None:
         """Wait while no clock of this attempt runs; its timeout goes on from where it was."""
         scope, now = self.scope, self._engine.now
         if scope is None:
-            await event.wait()
+            await wait()
             return
         if not self._asking:
             self._left, scope.deadline = scope.deadline - now(), inf
         self._asking += 1
         try:
-            await event.wait()
+            await wait()
         finally:
             self._asking -= 1
             if not self._asking:

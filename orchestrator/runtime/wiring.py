@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from emissions import Emission
 from orchestrator.journal import Journal
 from orchestrator.runtime.branching import Branches
 from orchestrator.runtime.bus import Bus
+from orchestrator.runtime.slots import Slots
 
-__all__ = ["DEFAULT_GRACE", "Wiring"]
+if TYPE_CHECKING:
+    from orchestrator.runtime.engine import Engine
+    from orchestrator.runtime.turns import RoleTurn
+
+__all__ = ["DEFAULT_GRACE", "HELD", "Child", "Include", "Wiring"]
 
 #: Seconds between telling a role to stop and leaving it behind.
 DEFAULT_GRACE: Final = 5.0
+
+
+#: What a body gives whose child run was suspended: the attempt was given back.
+HELD: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What the run of an included flow has of the run that includes it.
+
+    Attributes:
+        run: its own id. parent: the run that includes it. node: the node there.
+        slots: how many bodies may run at once, counted over the whole family.
+    """
+
+    run: str
+    parent: str
+    node: str
+    slots: Slots
+
+
+#: Runs the flow that a node includes and gives its outputs.
+Include = Callable[["Engine", "RoleTurn"], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +56,7 @@ class Wiring:
         handlers: emission type -> function. on_settle: called as a node is about to settle.
         folder: where nodes have their folders. grace: see DEFAULT_GRACE. seed: of the backoff's jitter.
         clock: monotonic nanoseconds. waits_for_answers: somebody answers questions while the run is live.
+        include: drives included flows. child: of the run of an included flow. new_definition: see resume.
     """
 
     journal: Journal
@@ -40,3 +69,6 @@ class Wiring:
     seed: int | None
     clock: Callable[[], int]
     waits_for_answers: bool
+    include: Include | None = None
+    child: Child | None = None
+    new_definition: bool = False

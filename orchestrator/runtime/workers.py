@@ -24,6 +24,7 @@ from orchestrator.runtime.outcomes import failed, returned
 from orchestrator.runtime.preparing import leave_branch, needs_preparation, prepare
 from orchestrator.runtime.reusing import content_key, finish_with
 from orchestrator.runtime.turns import RoleTurn
+from orchestrator.runtime.wiring import HELD
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
@@ -251,6 +252,8 @@ class Workers:
         engine = self._engine
         if timed_out and not scope.cancel_called:
             self._out_of_time(node, turn, outcome)
+        elif type(outcome) is Returned and outcome.value is HELD:
+            pass  # its child run is suspended: the attempt was given back by that
         elif type(outcome) is Returned:
             command, values = returned(engine, node, turn, outcome.value)
             engine.settle(command, values)
