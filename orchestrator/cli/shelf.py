@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -60,8 +61,19 @@ def _json(info: RunInfo) -> bytes:
         "v": 1, "run": info.run, "name": info.name, "standing": standing(info), "stopped": info.stopped,
         "live": info.live, "began": began, "fsync": info.fsync, "records": info.records, "facts": info.facts,
         "owners": info.epoch, "definition": info.definition,
+        "parent": info.run.rpartition(".")[0],
     }  # fmt: skip
     return msgspec.json.encode(told)
+
+
+def _old(every: Sequence[RunInfo], before: int) -> list[RunInfo]:
+    """What has ended and is older; the run of an included flow goes with the run that includes it."""
+    roots = {
+        info.run
+        for info in every
+        if info.stopped == "ended" and not info.live and info.created < before and "." not in info.run
+    }
+    return [info for info in every if info.run.partition(".")[0] in roots and not info.live]
 
 
 def prune(options: PruneOptions) -> int:
@@ -76,11 +88,7 @@ def prune(options: PruneOptions) -> int:
         raise UsageError(f"--older is {options.older!r}; write an age such as 30d, 12h or 90m") from error
     before = time.time_ns() - int(age * _SECOND)
     with reading(options.journal) as (reader, place):
-        gone = [
-            info
-            for info in reader.runs()
-            if info.stopped == "ended" and not info.live and info.created < before
-        ]
+        gone = _old(reader.runs(), before)
     if gone and not options.dry:
         remove(place.path, [info.run for info in gone])
     for info in gone:

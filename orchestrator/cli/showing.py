@@ -67,6 +67,8 @@ def _shown(run: RecordedRun, result: RunResult, told: Told) -> Iterator[str]:
     yield line
     if told.live:
         yield f"  run       {run.run_id}"
+    if run.state.parent:
+        yield f"  part of   {clean(run.state.parent)}, node {clean(run.state.parent_node)}"
     if run.state.origin:
         yield f"  forked    from {clean(forked_from(run.state))}"
     yield from details(result, told)
@@ -94,6 +96,8 @@ def _words(node: NodeResult) -> Iterator[str]:
         yield f"attempt {node.attempts}"
     if node.role is not None and node.role != node.name:
         yield f"role {clean(node.role)}"
+    if node.child_run:
+        yield f"run {clean(node.child_run)}"
     if node.spawned_by is not None:
         yield f"spawned by {clean(node.spawned_by)}"
     if node.superseded_by is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from orchestrator.core.child_commands import ChildEnded, ChildHeld, ChildStarted
+from orchestrator.core.command_base import Command, Usage
 from orchestrator.core.facts import Failure, LeftArtifact
 from orchestrator.core.spec import Definition, Edge, Operation, Plan
 
@@ -84,16 +86,6 @@ class SaidIn(_Part, frozen=True):
     kept: bool = True
 
 
-class Usage(_Part, frozen=True):
-    """Summed over an attempt's model calls. ``cost_usd`` None: the price is unknown."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
-    model: str | None = None
-
-
 class Proposal(_Part, frozen=True):
     """A change that a handler or ``on_settle`` asked for: ``inject``, ``veto``, ``write`` or ``steer``.
 
@@ -141,17 +133,13 @@ class Known(_Part, frozen=True):
     because: str = ""
 
 
-class Command(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=True, omit_defaults=True):
-    """Base of all commands."""
-
-
 class Start(Command, frozen=True):
     """Begin a run. ``time`` is the wall clock for display; ``steers`` are notes for the first nodes."""
 
     run: str
     plan: Plan
     known: tuple[Known, ...] = ()
-    predicates: dict[int, bool | str] = {}
+    predicates: dict[int, bool | str] = msgspec.field(default_factory=dict)
     waits_for_answers: bool = False
     time: str = ""
     definition: Definition = Definition()
@@ -183,7 +171,7 @@ class Finish(Command, frozen=True):
     error: Failure | None = None
     emissions: tuple[EmissionIn, ...] = ()
     writes: tuple[WriteIn, ...] = ()
-    predicates: dict[int, bool | str] = {}
+    predicates: dict[int, bool | str] = msgspec.field(default_factory=dict)
     proposals: tuple[Proposal, ...] = ()
     gate_verdict: str | None = None
     only_escalation: bool = False
@@ -205,39 +193,6 @@ class Emit(Command, frozen=True):
     emission: EmissionIn
     proposals: tuple[Proposal, ...] = ()
     failed: str = ""
-
-
-class ChildStarted(Command, frozen=True):
-    """A node is about to begin a child run; it would have these shares of what is left."""
-
-    node: str
-    attempt: int
-    run: str
-    flow: str
-    spawns: int = 0
-    escalations: int = 0
-
-
-class ChildHeld(Command, frozen=True):
-    """A node's child run was suspended."""
-
-    node: str
-    attempt: int
-    run: str
-    reason: str
-    detail: str = ""
-
-
-class ChildEnded(Command, frozen=True):
-    """A node's child run has ended, and what it used."""
-
-    node: str
-    attempt: int
-    run: str
-    reason: str
-    spawns: int = 0
-    escalations: int = 0
-    usage: Usage = Usage()
 
 
 class AttemptStopped(Command, frozen=True):
@@ -294,7 +249,7 @@ class Resume(Command, frozen=True):
 
     time: str = ""
     epoch: int = 0
-    budget: dict[str, float] = {}
+    budget: dict[str, float] = msgspec.field(default_factory=dict)
     controls: tuple[ControlIn, ...] = ()
     reopen: tuple[str, ...] = ()
     #: nodes that a fork settles with an outcome of its own

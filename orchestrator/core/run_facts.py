@@ -25,7 +25,8 @@ __all__ = [
 class RunStarted(Fact, frozen=True):
     """The run began. ``format`` is the version of the record's layout.
 
-    The run of an included flow names its ``parent`` and the node there. A fork names its ``origin``, the number ``at`` of the last fact that they share, and the ``change``.
+    The run of an included flow names its ``parent`` and the node there.
+    A fork names its ``origin``, the number ``at`` of the last fact that they share, and the ``change``.
     """
 
     run: str

@@ -16,6 +16,7 @@ from orchestrator.flows.check_files import check_files
 from orchestrator.flows.check_kinds import around, kinds
 from orchestrator.flows.choices import check_choices
 from orchestrator.flows.graph import topological_order
+from orchestrator.flows.includes import check_included
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.operations import BRANCH_VERBS, WORDS_OF_EXPRESSIONS
@@ -33,7 +34,7 @@ _SECRET: Final = re.compile(
 )
 _SECRET_KEY: Final = re.compile(r"(?:^|_)(?:password|passwd|secret|token|api_?key)$", re.IGNORECASE)
 _SECRET_LENGTH: Final = 8
-_PERFORMERS: Final = {"role": "a role", "operation": "an operation", "ask": "a question"}
+_PERFORMERS: Final = {"role": "a role", "operation": "an operation", "flow": "a flow", "ask": "a question"}
 
 
 #: What a node without a role may perform, beside what a session registers.
@@ -84,11 +85,16 @@ class _Checker:
         node, place = self.document.nodes[name], ("nodes", name)
         given = [key for key in _PERFORMERS if getattr(node, key) is not None]
         if not given:
-            message = f"{name} says nobody to perform it; give it a role or an operation, or ask a person"
+            message = (
+                f"{name} says nobody to perform it; give it a role, an operation or a flow, or ask a person"
+            )
             yield self.tell(place, message, key=True)
         if len(given) > 1:
             message = f"{name} names {' and '.join(map(_PERFORMERS.__getitem__, given))}; give exactly one"
             yield self.tell((*place, given[-1]), message, key=True)
+        if node.flow is not None:
+            flow = self.outline.flows.get(node.flow)
+            yield from check_included(self.source, name, self.document, flow)
         catalogue = self.outline.cast.catalogue
         if node.role is not None and node.role not in catalogue and self.outline.cast.complete:
             message = f"there is no role {node.role!r}{suggestion(node.role, catalogue.names)}"

@@ -138,7 +138,7 @@ def kind_of(node: Operation) -> Kind:
 
 
 def _label(node: Operation) -> str:
-    who = node.role or node.verb
+    who = node.role or node.flow or node.verb
     shown = node.name if who == node.name else f"{node.name} ({who})"
     if node.for_each is not None:
         shown += f" for each of {node.for_each.over}, at most {node.for_each.max:,}"

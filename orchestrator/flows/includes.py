@@ -16,6 +16,11 @@ from orchestrator.flows.problems import Problem
 
 __all__ = ["INCLUDE_DEPTH", "Included", "check_included", "read_includes"]
 
+#: What only a node with a role or an operation can have.
+_OF_ROLES: Final = (
+    *("gate", "emits", "branch", "inherit", "fresh", "artifacts", "workdir", "returns"),
+    *("model", "effort", "tools", "asks", "inputs"),
+)
 #: Documents below one another: a document, what it includes, what that includes, and so on.
 INCLUDE_DEPTH: Final = 4
 
@@ -77,9 +82,7 @@ def _circle(path: Path, above: tuple[Path, ...]) -> str | None:
 def check_included(source: Source, name: str, document: Document, flow: Included | None) -> Iterator[Problem]:
     """Problems of a node that includes a flow: what it gives it, and what only roles can have."""
     node, place = document.nodes[name], ("nodes", name)
-    alone = {"gate": node.gate, "emits": node.emits, "branch": node.branch, "inherit": node.inherit}
-    alone |= {"artifacts": node.artifacts or None, "workdir": node.workdir, "returns": node.returns}
-    for key in (key for key, value in alone.items() if value is not None):
+    for key in (key for key in _OF_ROLES if getattr(node, key)):
         message = f"{name} includes a flow, which has no {key}; write it at a node of {node.flow}"
         yield source.problem((*place, key), message, key=True)
     if node.instruction:

@@ -185,7 +185,7 @@ class Outline:
         node = self.document.nodes[name]
         if node.flow is not None:
             flow = self.flows.get(node.flow)
-            given = {} if flow is None else {key: {} for key in flow.document.outputs}
+            given: Schema = {} if flow is None else {key: {} for key in flow.document.outputs}
             return {} if flow is None else {"type": "object", "properties": given}
         try:
             schema = self.returns(name)

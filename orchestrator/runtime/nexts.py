@@ -31,12 +31,18 @@ def _answer(state: RunState) -> str:
         for question in (node.questions or {}).values():
             if question.answer is None:
                 return f"answer {state.run} {shlex.quote(question.key)} VALUE"
-    return f"answer {state.run} KEY VALUE"
+    return f"answer {_held(state, RunReason.AWAITING_ANSWER)} KEY VALUE"
+
+
+def _held(state: RunState, reason: RunReason) -> str:
+    """The run of an included flow that was suspended for this reason; else the run itself."""
+    return next((node.child_run for node in state.nodes.values() if node.held == reason), state.run)
 
 
 def _decide(state: RunState) -> str:
     gates = (node.op.name for node in state.nodes.values() if node.judgement == "undecided")
-    return f"answer {state.run} {next(gates, 'GATE')} VERDICT --because TEXT"
+    run = _held(state, RunReason.GATE_UNDECIDED)
+    return f"answer {run} {next(gates, 'GATE')} VERDICT --because TEXT"
 
 
 def _overrule(state: RunState) -> str:

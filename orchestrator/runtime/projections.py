@@ -78,6 +78,7 @@ def node_result(node: NodeState) -> NodeResult:
         node.artifacts,
         node.children if node.opened else None,
         node.left_out,
+        node.child_run,
     )
 
 

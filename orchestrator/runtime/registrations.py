@@ -61,6 +61,11 @@ class Registrations:
             raise OperationError(message)
         self._handlers[type_] = fn
 
+    @property
+    def operations(self) -> frozenset[str]:
+        """Names of the operations that nodes may perform."""
+        return frozenset(self._operations)
+
     def register_operation(self, name: str, fn: Callable[[Any], Any]) -> None:
         """Add a verb: ``async def fn(turn) -> value``. It works with no role at all.
 

@@ -68,9 +68,9 @@ class NodeResult:
         judgement: of a gate: approved, rejected or undecided. restored: it did not run in this run.
         raw: its value as JSON, or None.
         decided_by: who judged the gate, if a person did. because: why, in that person's words.
-        artifacts: the files that it left.
         instances: of a ``for_each`` node: how many it has; None until its list is there, and for other nodes.
         left_out: instances that its list lacks, because they failed.
+        artifacts: the files that it left. child_run: of a node that includes a flow: the run of it.
     """
 
     name: str
@@ -94,6 +94,7 @@ class NodeResult:
     artifacts: tuple[LeftArtifact, ...] = ()
     instances: int | None = None
     left_out: int = 0
+    child_run: str = ""
 
     @property
     def value(self) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
 
-__all__ = ["rendered"]
+__all__ = ["first_context", "rendered"]
 
 _HEAD = (
     "[OPERATOR STEER]\n"

@@ -24,6 +24,10 @@ EFFECTS = [
     (f.NodeRetryScheduled("a", 2, NO, 5), e.SetBackoff(7, "a", 2, 5)),
     (f.QuestionAnswered("a", "colour", 0), e.AnswerAttempt(7, "a", "colour")),
     (f.SteerDelivered(3, "a", 2), e.DeliverSteer(7, "a", 2, 3)),
+    (f.RunPaused(), e.TellChildren(7, "pause")),
+    (f.RunUnpaused(), e.TellChildren(7, "resume")),
+    (f.DrainRequested(), e.TellChildren(7, "drain")),
+    (f.DrainRequested("deadline"), e.TellChildren(7, "")),
     (f.RunEnded("completed"), e.CloseRun(7, "completed")),
     (f.RunSuspended("drained"), e.CloseRun(7, "drained")),
 ]
