@@ -126,7 +126,6 @@ def _take_later(source: Source, data: dict[str, Any], problems: list[Problem]) -
     take(data, (), "document", "")
     nodes = data.get("nodes")
     for name, node in nodes.items() if isinstance(nodes, dict) else ():
-        take(node, ("nodes", name), "node", f" of {name}")
         if isinstance(node, dict):
             take(node.get("gate"), ("nodes", name, "gate"), "gate", f" of {name}'s gate")
 

@@ -62,8 +62,8 @@ class Bodies:
         else:
             body = self._prepared.verbs[operation.verb]
         run = body.fn if body.is_async else self._threaded(body)
-        if self._engine.slots is not None:
-            run = self._counted(run, self._engine.slots)
+        if self._engine.family.slots is not None:
+            run = self._counted(run, self._engine.family.slots)
         if operation.artifacts or operation.role in self._leaving:
             return keeping(run, self._engine, node, declared(node, body.role))
         return run
@@ -79,7 +79,7 @@ class Bodies:
         return None if body is None else body.role
 
     async def _included(self, turn: RoleTurn) -> Any:
-        include = self._engine.include
+        include = self._engine.family.include
         if include is None:
             raise ExecutionError("this run cannot include a flow: run it in a session")
         return await include(self._engine, turn)

@@ -95,7 +95,7 @@ class Effects:
 
     def _tell_children(self, effect: e.TellChildren) -> None:
         if effect.what:
-            for child in self._engine.children.values():
+            for child in self._engine.family.children.values():
                 getattr(child, effect.what)()
 
     def _close(self, _effect: e.CloseRun) -> None:

@@ -7,7 +7,6 @@ import random
 import threading
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
-from typing import TYPE_CHECKING
 
 import anyio
 from anyio import CancelScope, Event, create_task_group, get_cancelled_exc_class
@@ -41,15 +40,11 @@ from orchestrator.runtime.outcomes import incoming, judge_known
 from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.reusing import Outcome
-from orchestrator.runtime.slots import Slots
 from orchestrator.runtime.threads import loop_token
 from orchestrator.runtime.timers import Timers
 from orchestrator.runtime.turns import RoleTurn
-from orchestrator.runtime.wiring import Wiring
+from orchestrator.runtime.wiring import Family, Wiring
 from orchestrator.runtime.workers import Workers
-
-if TYPE_CHECKING:
-    from orchestrator.runtime.run import Run
 
 __all__ = ["Engine"]
 
@@ -81,15 +76,8 @@ class Engine:
         self.on_settle = wiring.on_settle
         self.folder = wiring.folder / run_id
         self.grace = wiring.grace
-        self.include, self.child, self.new_definition = wiring.include, wiring.child, wiring.new_definition
-        #: live runs of the flows that nodes include, by node
-        self.children: dict[str, Run] = {}
-        #: counts bodies over a run and its children; None where there is no family
-        self.slots: Slots | None = None
-        if wiring.child is not None:
-            self.slots = wiring.child.slots
-        elif prepared.flows:
-            self.slots = Slots(lambda: self.state.budget.concurrency or UNLIMITED)
+        #: the runs that include it and that it includes
+        self.family = Family(wiring, self._limit if prepared.flows else None)
         self.random = random.Random(wiring.seed)  # noqa: S311 (jitter, not secrets)
         self.reducers = prepared.reducers
         self.returns = prepared.returns
@@ -119,6 +107,9 @@ class Engine:
         self._group: TaskGroup | None = None
         self._timing = False
         self.own = False
+
+    def _limit(self) -> int:
+        return self.state.budget.concurrency or UNLIMITED
 
     # --- the run's life ------------------------------------------------------------------------
 
@@ -165,8 +156,8 @@ class Engine:
             waits_for_answers=self.waits_for_answers,
             time=utc_now(),
             definition=self.definition,
-            parent="" if self.child is None else self.child.parent,
-            parent_node="" if self.child is None else self.child.node,
+            parent=self.family.parent,
+            parent_node=self.family.node,
             # in the same record: a run that was killed has its notes or has not begun
             steers=tuple(Note(text, time or utc_now()) for text, time in prepared.steers),
         )

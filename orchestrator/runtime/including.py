@@ -103,10 +103,10 @@ class Includes:
     ) -> tuple[RunResult, RunState]:
         """What the child came to: read if it has ended before, else driven here."""
         session = self._session
-        assert engine.slots is not None
-        child = Child(run_id, engine.run_id, turn.node, engine.slots)
+        assert engine.family.slots is not None
+        child = Child(run_id, engine.run_id, turn.node, engine.family.slots)
         options = RunOptions(
-            args=turn.parameters, budget=budget, child=child, new_definition=engine.new_definition
+            args=turn.parameters, budget=budget, child=child, new_definition=engine.family.new_definition
         )
         records = session.recorded(run_id)
         if not records:
@@ -122,7 +122,7 @@ class Includes:
 
     async def _followed(self, engine: Engine, turn: RoleTurn, child: Run) -> RunResult:
         """Wait for a live child; what is done to its parent is done to it."""
-        engine.children[turn.node] = child
+        engine.family.children[turn.node] = child
         try:
             if engine.state.paused:
                 child.pause()
@@ -135,7 +135,7 @@ class Includes:
                 await child.over()
             raise
         finally:
-            engine.children.pop(turn.node, None)
+            engine.family.children.pop(turn.node, None)
         return await child.wait()
 
 

@@ -114,10 +114,8 @@ def prepare(
     verbs = {name: Body(fn) for name, fn in operations.items()}
     bodies = {role.name: Body(role.fn, role.is_async, role) for role in all_roles if role.fn is not None}
     names = {role.name: role for role in all_roles}
-    planned = tuple(
-        _operation(operation, names, verbs, branches, graph) for operation in graph.operations.values()
-    )
-    planned = _with_default_branch(planned, graph)
+    resolved = (_operation(one, names, verbs, branches, graph) for one in graph.operations.values())
+    planned = _with_default_branch(tuple(resolved), graph)
     named, custom = _reducers(reducers)
     first, steers = first_context(context)
     budget = msgspec.structs.replace(budget, concurrency=resolved_concurrency(budget.concurrency))
@@ -137,17 +135,9 @@ def prepare(
     _check_limits(plan, names)
     outcomes, values = _known(known, graph)
     return Prepared(
-        plan,
-        bodies,
-        verbs,
-        graph.predicates,
-        dict(graph.returns),
-        custom,
-        outcomes,
-        values,
-        steers,
+        plan, bodies, verbs, graph.predicates, dict(graph.returns), custom, outcomes, values, steers,
         graph.flows,
-    )
+    )  # fmt: skip
 
 
 def _all_roles(graph: Graph, roles: Catalogue) -> list[Role]:

@@ -310,7 +310,7 @@ class RoleTurn:
             raise RuntimeError(decision.receipts[-1].detail)  # noqa: TRY004 (it is no fault of a type)
         if expires is not None:
             engine.set_timer(expires, "question", self.node, self.attempt, key)
-        slots = engine.slots if self.slotted else None
+        slots = engine.family.slots if self.slotted else None
         if slots is not None:
             # who waits for a person takes nobody's place
             self.slotted = False

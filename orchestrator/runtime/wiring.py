@@ -15,9 +15,10 @@ from orchestrator.runtime.slots import Slots
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
+    from orchestrator.runtime.run import Run
     from orchestrator.runtime.turns import RoleTurn
 
-__all__ = ["DEFAULT_GRACE", "HELD", "Child", "Include", "Wiring"]
+__all__ = ["DEFAULT_GRACE", "HELD", "Child", "Family", "Include", "Wiring"]
 
 #: Seconds between telling a role to stop and leaving it behind.
 DEFAULT_GRACE: Final = 5.0
@@ -72,3 +73,25 @@ class Wiring:
     include: Include | None = None
     child: Child | None = None
     new_definition: bool = False
+
+
+class Family:
+    """What a run has to do with the run that includes it and with those that it includes.
+
+    Attributes:
+        include: drives included flows. parent, node: the run that includes it, and the node there; or empty.
+        new_definition: see ``Session.resume``. children: live runs of included flows, by node.
+        slots: counts bodies over the whole family; None where there is none.
+    """
+
+    def __init__(self, wiring: Wiring, limit: Callable[[], int] | None) -> None:
+        """``limit`` says how many slots there are for a run that includes flows; else None."""
+        child = wiring.child
+        self.include, self.new_definition = wiring.include, wiring.new_definition
+        self.parent, self.node = ("", "") if child is None else (child.parent, child.node)
+        self.children: dict[str, Run] = {}
+        self.slots: Slots | None = None
+        if child is not None:
+            self.slots = child.slots
+        elif limit is not None:
+            self.slots = Slots(limit)

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.core.spec import Budget
 from orchestrator.errors import FlowError
-from orchestrator.flows.document import LATER, Document, NodeSpec, flow_schema
+from orchestrator.flows.document import LATER, Document, flow_schema
 from orchestrator.flows.flow import load_flow
 from orchestrator.flows.problems import Problem, Severity
 
@@ -247,14 +247,6 @@ def test_keys_of_later_versions_at_the_top(told, key):
     assert one.startswith(f"5:1: {key} is part of the format")
 
 
-@pytest.mark.parametrize("key", LATER["node"])
-def test_keys_of_later_versions_on_nodes(told, key):
-    """Named, and said not to run yet; never ignored."""
-    one = told(f"{HEAD}nodes: {{x: {{role: maker, {key}: 1}}}}\n")[0]
-    assert f"{key} of x is part of the format" in one
-    assert key not in NodeSpec.model_fields
-
-
 def test_refusal_loops_are_said_not_to_run_yet(told):
     """A gate's refusals are not ignored."""
     found = told(f"{HEAD}nodes: {{x: {{role: judge, gate: {{refusals: 2, back_to: y}}}}}}\n")
@@ -369,7 +361,6 @@ def test_the_schema_is_the_model():
     assert schema["additionalProperties"] is False
     node = schema["$defs"]["NodeSpec"]
     assert {"with", "role", "after", "when", "gate", "returns"} <= set(node["properties"])
-    assert not set(node["properties"]) & set(LATER["node"])
     json.dumps(schema)
 
 

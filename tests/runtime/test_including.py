@@ -206,9 +206,9 @@ async def started(run, node="inner"):
     async with run.events(kinds=("ChildRunStarted",)) as events:
         async for _ in events:
             break
-    while node not in run.engine.children:
+    while node not in run.engine.family.children:
         await anyio.lowlevel.checkpoint()
-    child = run.engine.children[node]
+    child = run.engine.family.children[node]
     async with child.events(kinds=("NodeStarted",)) as events:
         async for _ in events:
             break
