@@ -128,7 +128,7 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
         ),
         (
             (
-                "… says nobody to perform it; give it a role or an operation, or ask a person",
+                "… says nobody to perform it; give it a role, an operation or a flow, or ask a person",
                 "… names …; give exactly one",
             ),
             "A node is performed by exactly one of them",
@@ -455,6 +455,34 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             ("… is …, not one of …",),
             "A value is not in its `enum`; this is told when the run has it",
             "Give one of those listed",
+        ),
+    ],
+    "Other flows": [
+        (
+            (
+                "a document cannot include itself: …",
+                "… is included too deep; at most … documents stand below one",
+            ),
+            "The run would never end, or it cannot be seen where",
+            "Include what both need, and not each other",
+        ),
+        (
+            (
+                "… includes a flow, which has no …; write it at a node of …",
+                "… includes a flow, which is told by with:, not by an instruction",
+            ),
+            "The key is for a node that somebody performs; a run is performed by its nodes",
+            "Write it in the included document, and give that what it needs as an argument",
+        ),
+        (
+            ("… has no argument ……", "… needs the argument …; give it in with:"),
+            "`with` gives the arguments of the included document",
+            "Mend `with`, or `args` there",
+        ),
+        (
+            ("… (the outputs of …)",),
+            "The value of a node with `flow` is the `outputs` of its document",
+            "Mend the name, or add the output there",
         ),
     ],
     "Cast and files": [

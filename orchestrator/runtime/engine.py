@@ -72,15 +72,13 @@ class Engine:
         self.timers = Timers(self._fire)
         self.bus = wiring.bus
         self.branches = wiring.branches
-        self.handlers = wiring.handlers
-        self.on_settle = wiring.on_settle
+        self.handlers, self.on_settle = wiring.handlers, wiring.on_settle
         self.folder = wiring.folder / run_id
         self.grace = wiring.grace
         #: the runs that include it and that it includes
         self.family = Family(wiring, self._limit if prepared.flows else None)
         self.random = random.Random(wiring.seed)  # noqa: S311 (jitter, not secrets)
-        self.reducers = prepared.reducers
-        self.returns = prepared.returns
+        self.reducers, self.returns = prepared.reducers, prepared.returns
         self.predicates = prepared.predicates
         #: no hook of any kind looks at a node that settles: the common, short way
         self.plain = self.on_settle is None and not hooked(prepared)

@@ -55,7 +55,7 @@ def told(write):
 FAULTS = [
     ("x: {role: makr}", "there is no role 'makr'; did you mean 'maker'?"),
     ("x: {role: maker, operation: chat}", "exactly one"),
-    ("x: {instruction: a}", "give it a role or an operation"),
+    ("x: {instruction: a}", "give it a role, an operation or a flow"),
     ("x: {role: maker, after: [y]}", "x comes after 'y', which does not exist"),
     ("x: {role: maker, after: [x]}", "x cannot come after itself"),
     ("x: {role: maker, after: [y]}\n  y: {role: maker}", "x comes after y, which stands below it"),

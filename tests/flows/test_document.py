@@ -186,7 +186,7 @@ SCHEMA_FAULTS = [
     ("budget: {wall_clock: soon}\nnodes: {x: {role: maker}}", "90s, 30m or 2h"),
     ("budget: {max_spawn: 1}\nnodes: {x: {role: maker}}", "has no key 'max_spawn'"),
     ("nodes: {x: {role: maker, gate: 1}}", "gate is 1; write true or a mapping"),
-    ("nodes: {x: {role: null}}", "give it a role or an operation"),
+    ("nodes: {x: {role: null}}", "give it a role, an operation or a flow"),
     ("nodes: {x: {role: maker, aftr: [y]}}", "did you mean 'after'?"),
     ("nodes: {x: {role: maker, after: y}}", "after is 'y'; write a list: [y]"),
     ("nodes: {x: {role: maker, after: 'y, z'}}", "write a list: [y, z]"),
