@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from anyio import CancelScope, Event, create_task_group, wait_readable
 
-from orchestrator.cli.edge import clean, is_terminal, note, write
+from orchestrator.cli.edge import clean, clean_lines, is_terminal, note, write
 from orchestrator.cli.views import View
 from orchestrator.core import commands
 from orchestrator.core.status import RunReason
@@ -102,7 +102,7 @@ class _Desk:
 
     async def _ask(self, question: Envelope) -> None:
         choices = tuple(question.data.get("choices") or ())
-        note(f"{clean(question.node)} asks: {clean(question.data['question'])}")
+        note(f"{clean(question.node)} asks: {clean_lines(question.data['question'])}")
         for number, choice in enumerate(choices, 1):
             note(f"  {number}  {clean(choice)}")
         while True:
@@ -112,20 +112,27 @@ class _Desk:
                 note("\nno answer: the run is suspended as soon as nothing else runs")
                 self._left = True
                 return
-            fault = self._answer(question, line, choices)
+            shape = question.data.get("schema")
+            schema = msgspec.json.decode(shape) if isinstance(shape, str) else shape
+            value, fault = answer_value(line.strip(), choices, schema)
+            if fault is None:
+                fault = self._give(question, value, await self._why(question))
             if fault is None:
                 return
             note(fault)
 
-    def _answer(self, question: Envelope, line: str, choices: Sequence[str]) -> str | None:
-        """Give an answer; returns why it does not fit, or None."""
-        text = line.strip()
-        shape = question.data.get("schema")
-        schema = msgspec.json.decode(shape) if isinstance(shape, str) else shape
-        value, fault = answer_value(text, choices, schema)
-        if fault is not None:
-            return fault
-        receipt = self._run.answer(question.node or "", value, key=question.data["key"], by=_BY)
+    async def _why(self, question: Envelope) -> str:
+        """A verdict stands on record with its reason; every other answer speaks for itself."""
+        node = self._run.engine.state.nodes[question.node or ""]
+        if node.op.gate is None or node.op.inquiry is None:
+            return ""
+        write(sys.stderr, "why? > ")
+        return (await _line() or "").strip()
+
+    def _give(self, question: Envelope, value: Any, because: str) -> str | None:
+        """Give an answer; returns why it is refused, or None."""
+        key = question.data["key"]
+        receipt = self._run.answer(question.node or "", value, key=key, by=_BY, because=because)
         return None if receipt else f"{receipt.reason}: {clean(receipt.detail)}"
 
     def _suspend(self) -> None:
@@ -140,8 +147,11 @@ def answer_value(
 ) -> tuple[Any, str | None]:
     """What a line means: a choice by name or number, JSON where the question wants more than text."""
     if choices:
-        if text in choices:
-            return text, None
+        meant = [choice for choice in choices if choice == text] or [
+            choice for choice in choices if choice.casefold() == text.casefold()
+        ]
+        if len(meant) == 1:
+            return meant[0], None
         if text.isdecimal() and 1 <= int(text) <= len(choices):
             return choices[int(text) - 1], None
         return None, f"write one of {', '.join(map(clean, choices))}, or its number"

@@ -127,4 +127,5 @@ def asks(options: AsksOptions) -> int:
 def _line(one: Open, place: Place) -> str:
     choices = f" [{', '.join(map(clean, one.choices))}]" if one.choices else ""
     kind = "gate " if one.key is None else ""
-    return f"{one.run}  {kind}{clean(one.node)}: {clean(one.question)}{choices}\n  {place.typed(one.command)}"
+    question = clean(" ".join(one.question.split()))
+    return f"{one.run}  {kind}{clean(one.node)}: {question}{choices}\n  {place.typed(one.command)}"

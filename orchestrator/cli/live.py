@@ -126,7 +126,9 @@ class LiveView:
             return
         counts = Counter(states[name] for name in names)
         told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
-        yield Text(f"    + {len(names):,} grown: {told}", style="dim", no_wrap=True, overflow="ellipsis")
+        nodes = run.engine.state.nodes
+        word = "instances" if all(nodes[name].op.instance for name in names) else "grown"
+        yield Text(f"    + {len(names):,} {word}: {told}", style="dim", no_wrap=True, overflow="ellipsis")
         for name in names:
             if states[name] in _BUSY:
                 yield self._row(run.engine.state.nodes[name], states[name], "      ")

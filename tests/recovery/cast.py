@@ -126,7 +126,27 @@ async def reads(turn: Any) -> list[Any]:
     return [*turn.inputs, *turn.steers()]
 
 
-CAST = (ok, slow, tidies, needs_file, grows, decides, rejects, asks, asks_late, expects, reads)
+@role()
+async def each(turn: Any) -> list[Any]:
+    """Looks at one element; ``late`` ones take a second, ``bad`` ones fail until a file is there."""
+    Told.say("call", turn.node, turn.attempt)
+    item = turn.parameters["item"]
+    if item == "late":
+        await anyio.sleep(1)
+    if item == "bad" and not (Told.path.parent / "file").exists():
+        message = "there is no file"
+        raise FileNotFoundError(message)
+    return [turn.parameters["index"], item]
+
+
+@role()
+async def last(turn: Any) -> Any:
+    """Gives what it reads."""
+    Told.say("call", turn.node, turn.attempt)
+    return dict(turn.inputs)
+
+
+CAST = (ok, slow, tidies, needs_file, grows, decides, rejects, asks, asks_late, expects, reads, each, last)
 
 
 def there(folder: Path) -> None:
