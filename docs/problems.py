@@ -343,6 +343,11 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             "Do one of the three",
         ),
         (
+            ("… is … and is compared with …; the two are never alike", "… is never ……"),
+            "The comparison has the same answer, or fails, whatever the run brings",
+            "Mend the value; what can come stands in the message",
+        ),
+        (
             ("the condition `…` gives …, not true or false; compare it",),
             "A condition is true or false, and nothing else counts as one of them",
             "Compare it: `len(scan.files) > 0`",
@@ -452,9 +457,13 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             "Mend the name or the file",
         ),
         (
-            ("… is …, not one of …",),
-            "A value is not in its `enum`; this is told when the run has it",
-            "Give one of those listed",
+            (
+                "… is …, not one of …",
+                "… has …, which its shape does not hold…",
+                "… is nested deeper than … levels",
+            ),
+            "A value is not of its shape; this is told when the run has it",
+            "Give what the shape says, or mend the shape",
         ),
     ],
     "Other flows": [

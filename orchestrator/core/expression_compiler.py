@@ -22,7 +22,7 @@ from orchestrator.core.expression_operators import (
 )
 from orchestrator.core.expression_values import TABLE, ExpressionError, Meter, bounded, nearest
 
-__all__ = ["FUNCTIONS", "LITERALS", "Compiler", "Eval", "Path"]
+__all__ = ["FUNCTIONS", "LITERALS", "Comparison", "Compiler", "Eval", "Path"]
 
 #: Names of the table's functions. A node may not take one of them.
 FUNCTIONS: Final = frozenset(TABLE) | {"exists", "default"}
@@ -53,6 +53,29 @@ class Path:
         return str(self.steps[0])
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A look-up that an expression compares with values that stand in it.
+
+    Attributes:
+        path: the look-up. sign: as it is written, the path on the left. values: one, or those of a list.
+    """
+
+    path: Path
+    sign: str
+    values: tuple[object, ...]
+
+
+_SIGNS: Final[Mapping[type, tuple[str, str]]] = {
+    ast.Eq: ("==", "=="),
+    ast.NotEq: ("!=", "!="),
+    ast.Lt: ("<", ">"),
+    ast.LtE: ("<=", ">="),
+    ast.Gt: (">", "<"),
+    ast.GtE: (">=", "<="),
+    ast.In: ("in", ""),
+    ast.NotIn: ("in", ""),
+}
 _WORDS = {"bool": "true or false", "number": "numbers", "str": "texts", "list": "a list", "null": "null"}
 _KINDS: Final[Mapping[type, str]] = {
     bool: "bool",
@@ -70,6 +93,7 @@ class Compiler:
         """Prepare to compile; ``text`` is what messages show."""
         self.text = text
         self.paths: list[Path] = []
+        self.comparisons: list[Comparison] = []
         self.count = 0
 
     def compile(self, line: str) -> tuple[Eval, tuple[Path, ...], str | None]:
@@ -234,13 +258,19 @@ class Compiler:
             self._refuse(node, f"{word!r} takes {_WORDS[wanted]} here, not {_WORDS.get(str(kind), kind)}")
 
     def _compare(self, node: ast.Compare) -> tuple[Eval, str | None]:
-        first = self._visit(node.left)[0]
+        first, path = self._operand(node.left)
+        before: ast.expr = node.left
         rest = []
         for op, operand in zip(node.ops, node.comparators, strict=True):
             test = COMPARE.get(type(op))
             if test is None:
                 self._refuse(node, "compare with == != < <= > >= in, not with is")
-            rest.append((test, self._visit(operand)[0]))
+            second, other = self._operand(operand)
+            rest.append((test, second))
+            sign, turned = _SIGNS[type(op)]
+            self._compared(path, sign, operand)
+            self._compared(other, turned, before)
+            before, path = operand, other
         if len(rest) == 1:
             [(only, second)] = rest
             return (lambda scope, meter: only(first(scope, meter), second(scope, meter), meter)), "bool"
@@ -255,6 +285,20 @@ class Compiler:
             return True
 
         return evaluate, "bool"
+
+    def _operand(self, node: ast.expr) -> tuple[Eval, Path | None]:
+        """The closure, and the look-up that the operand is, if it is nothing else."""
+        known = len(self.paths)
+        evaluate = self._visit(node)[0]
+        alone = len(self.paths) == known + 1 and isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
+        return evaluate, self.paths[known] if alone and not self.paths[known].open else None
+
+    def _compared(self, path: Path | None, sign: str, node: ast.expr) -> None:
+        values = node.elts if isinstance(node, ast.List) and sign == "in" else [node]
+        if path is not None and sign and all(isinstance(value, ast.Constant) for value in values):
+            found = tuple(value.value for value in values if isinstance(value, ast.Constant))
+            if sign != "in" or isinstance(node, ast.List):
+                self.comparisons.append(Comparison(path, sign, found))
 
     def _call(self, node: ast.Call) -> tuple[Eval, str | None]:
         if not isinstance(node.func, ast.Name):

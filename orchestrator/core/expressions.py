@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from orchestrator.core.expression_compiler import FUNCTIONS, LITERALS, Compiler, Path
+from orchestrator.core.expression_compiler import FUNCTIONS, LITERALS, Comparison, Compiler, Path
 from orchestrator.core.expression_operators import Eval, Scope
 from orchestrator.core.expression_scan import prepare
 from orchestrator.core.expression_values import (
@@ -34,6 +34,7 @@ from orchestrator.errors import ConditionError
 __all__ = [
     "FUNCTIONS",
     "LITERALS",
+    "Comparison",
     "Expression",
     "ExpressionError",
     "MissingValueError",
@@ -50,13 +51,22 @@ class Expression:
         text: the expression as it was written, without space around it.
         names: root names that it reads.
         paths: every look-up, in order of appearance.
+        comparisons: look-ups that it compares with constants.
         kind: ``bool``, ``number``, ``str``, ``list`` or ``null`` if the form tells, else None.
     """
 
-    __slots__ = ("_evaluate", "kind", "names", "paths", "text")
+    __slots__ = ("_evaluate", "comparisons", "kind", "names", "paths", "text")
 
-    def __init__(self, text: str, paths: tuple[Path, ...], kind: str | None, evaluate: Eval) -> None:
+    def __init__(
+        self,
+        text: str,
+        paths: tuple[Path, ...],
+        comparisons: tuple[Comparison, ...],
+        kind: str | None,
+        evaluate: Eval,
+    ) -> None:
         """Made by ``compile_expression`` only."""
+        self.comparisons = comparisons
         self.text, self.paths, self.kind, self._evaluate = text, paths, kind, evaluate
         self.names = frozenset(path.root for path in paths)
 
@@ -103,5 +113,6 @@ def compile_expression(text: str) -> Expression:
         ExpressionError: with the column and what to write instead.
     """
     shown = text.strip()
-    evaluate, paths, kind = Compiler(shown).compile(prepare(shown))
-    return Expression(shown, paths, kind, evaluate)
+    compiler = Compiler(shown)
+    evaluate, paths, kind = compiler.compile(prepare(shown))
+    return Expression(shown, paths, tuple(compiler.comparisons), kind, evaluate)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from emissions import EMISSIONS
-from orchestrator.core.expressions import Expression, ExpressionError, Path, compile_expression
+from orchestrator.core.expressions import Comparison, Expression, ExpressionError, Path, compile_expression
+from orchestrator.core.status import TERMINAL
 from orchestrator.core.templates import compile_template, walk_texts
+from orchestrator.flows.comparisons import argument_schema, comparison_fault
 from orchestrator.flows.instances import ELEMENT, INDEX
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
@@ -18,6 +20,8 @@ from orchestrator.flows.shapes import Schema, look_up
 
 __all__ = ["References", "Surroundings"]
 
+#: What a node that can be named stands in.
+_ENDS = sorted(TERMINAL)
 _PATH_ONLY = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _ARTICLES = {
     "string": "a text",
@@ -135,6 +139,17 @@ class References:
             message = self._fault(path, around)
             if message:
                 yield self._at(place, text, offset + path.column, message)
+        for comparison in expression.comparisons:
+            path = comparison.path
+            message = None if self._fault(path, around) else self._compared(comparison, around)
+            if message:
+                yield self._at(place, text, offset + path.column, message)
+
+    def _compared(self, comparison: Comparison, around: Surroundings) -> str | None:
+        root, steps = comparison.path.root, comparison.path.steps[1:]
+        if root == "nodes" and steps and isinstance(steps[0], str):
+            root, steps = steps[0], steps[1:]
+        return comparison_fault(self._found(root, steps, around), comparison)
 
     def _fault(self, path: Path, around: Surroundings) -> str | None:
         root, steps = path.root, path.steps[1:]
@@ -257,7 +272,12 @@ class References:
             return {"type": "integer"}
         if root in self.outline.order and steps[:1] not in (("status",), ("artifacts",)):
             return look_up(self.outline.value(root), steps, root)[0]
-        return {"type": "string"} if steps[:1] == ("status",) or root == "status" else {}
+        if root == "args" and len(steps) == 1:
+            spec = self.outline.document.args.get(str(steps[0]))
+            return {} if spec is None else argument_schema(spec)
+        ends = root == "status" and around.source is not None
+        ends = ends or (root in self.outline.order and steps == ("status",))
+        return {"type": "string", "enum": _ENDS} if ends else {}
 
     def _at(
         self, place: Place, text: str, column: int | None, message: str, severity: Severity = Severity.ERROR

@@ -33,13 +33,16 @@ _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
 _TEXT: Final[Schema] = {"type": "string"}
 #: What a gate's value holds whatever its role returns.
 GATE_FIELDS: Final[Mapping[str, Schema]] = {
-    "verdict": _TEXT,
+    "verdict": {"type": "string", "enum": ["APPROVE", "APPROVE-WITH-FIXES", "REQUEST-CHANGES", "REJECT"]},
     "rationale": _TEXT,
     "evidence": {},
     "reversible_by": {},
     "gate_verdict": _TEXT,
 }
 _DEPTH_LIMIT: Final = 20
+_VALUE_DEPTH: Final = 200
+#: Alternatives inside alternatives multiply: they use the depth up sooner.
+_WAY: Final = 25
 
 
 class ShapeError(Exception):
@@ -108,13 +111,32 @@ def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 
 
 def shape_fault(schema: Schema, value: object, where: str = "the value") -> str | None:
-    """Why a JSON value does not fit a schema of the short form, or None.
+    """Why a JSON value does not fit a schema, or None.
 
-    Only ``type``, ``enum``, ``properties``, ``required`` and ``items`` are looked at.
+    Looked at are ``type``, ``enum``, ``const``, ``properties``, ``required``, ``items``, ``anyOf``,
+    ``additionalProperties: false``, and ``$ref`` to the schema's own ``$defs``.
     """
-    kind = schema.get("type")
-    if isinstance(kind, str) and kind in _PYTHON and type(value) not in _PYTHON[kind]:
-        return f"{where} is {type(value).__name__}, not {kind}"
+    return _fault(schema, value, where, schema.get("$defs") or {}, 0)
+
+
+def _fault(
+    schema: Schema, value: object, where: str, definitions: Mapping[str, Schema], depth: int
+) -> str | None:
+    schema = _resolved(schema, definitions)
+    if depth > _VALUE_DEPTH:
+        return f"{where} is nested deeper than {_VALUE_DEPTH} levels"
+    ways = schema.get("anyOf")
+    if isinstance(ways, list) and ways:
+        faults = [_fault(way, value, where, definitions, depth + _WAY) for way in ways]
+        if None not in faults:
+            return faults[0]
+    named = schema.get("type")
+    kinds = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+    accepted = [kind for kind in kinds if kind in _PYTHON]
+    if accepted and not any(type(value) in _PYTHON[kind] for kind in accepted):
+        return f"{where} is {type(value).__name__}, not {' or '.join(accepted)}"
+    if "const" in schema and value != schema["const"]:
+        return f"{where} is {value!r}, not {schema['const']!r}"
     if "enum" in schema and value not in schema["enum"]:
         return f"{where} is {value!r}, not one of {', '.join(map(str, schema['enum']))}"
     if isinstance(value, dict):
@@ -122,11 +144,17 @@ def shape_fault(schema: Schema, value: object, where: str = "the value") -> str 
             if name not in value:
                 return f"{where} has no {name!r}"
         fields = schema.get("properties", {})
-        faults = (
-            shape_fault(fields[key], item, f"{where}.{key}") for key, item in value.items() if key in fields
-        )
-        return next((fault for fault in faults if fault), None)
+        if schema.get("additionalProperties") is False:
+            for name in value:
+                if name not in fields:
+                    return f"{where} has {name!r}, which its shape does not hold{suggestion(name, fields)}"
+        inner = ((fields[key], item, f"{where}.{key}") for key, item in value.items() if key in fields)
+        told = (_fault(part, item, place, definitions, depth + 1) for part, item, place in inner)
+        return next((fault for fault in told if fault), None)
     if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
-        faults = (shape_fault(schema["items"], item, f"{where}[{at}]") for at, item in enumerate(value))
-        return next((fault for fault in faults if fault), None)
+        told = (
+            _fault(schema["items"], item, f"{where}[{at}]", definitions, depth + 1)
+            for at, item in enumerate(value)
+        )
+        return next((fault for fault in told if fault), None)
     return None

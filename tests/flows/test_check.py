@@ -136,6 +136,48 @@ FAULTS = [
         "only narrows",
     ),
     ("x: {role: typed, inputs: some}", "write 'all' or 'none' or a list: [some]"),
+    (
+        "y: {role: judge, gate: true}\n  x: {role: maker, after: [y], when: y.verdict == 'APROVE'}",
+        "never 'APROVE'",
+    ),
+    ("y: {role: judge, gate: true}\n  x: {role: maker, after: [y], when: y.verdict == 'APPROVE'}", None),
+    (
+        (
+            "y: {role: maker, returns: {a: {enum: [b, c]}}}\n"
+            "  x: {role: maker, after: [y], when: \"'d' != y.a\"}"
+        ),
+        "'d'",
+    ),
+    (
+        (
+            "y: {role: maker, returns: {a: {enum: [b, c]}}}\n"
+            "  x: {role: maker, after: [y], when: \"y.a in ['b', 'd']\"}"
+        ),
+        "'d'",
+    ),
+    (
+        (
+            "y: {role: maker, returns: {a: {enum: [b, c]}}}\n"
+            "  x: {role: maker, after: [y], when: \"y.a in ['b']\"}"
+        ),
+        None,
+    ),
+    (
+        (
+            "y: {role: maker, returns: {a: {enum: [b, c]}}}\n"
+            "  x: {role: maker, after: [y], when: \"default(y.a, 'd') == 'd'\"}"
+        ),
+        None,
+    ),
+    ("y: {role: maker, returns: {a: int}}\n  x: {role: maker, after: [y], when: y.a == '3'}", "never alike"),
+    ("y: {role: maker, returns: {a: int}}\n  x: {role: maker, after: [y], when: 3 < y.a <= 4.5}", None),
+    ("y: {role: maker, returns: {a: bool}}\n  x: {role: maker, after: [y], when: y.a > 0}", "never alike"),
+    ("y: {role: maker, returns: {a: str}}\n  x: {role: maker, after: [y], when: y.a == null}", None),
+    (
+        "y: {role: maker}\n  x: {role: maker, after: [y], when: y.status == 'complete'}",
+        "did you mean 'completed'?",
+    ),
+    ("y: {role: maker}\n  x: {role: maker, after: [y], when: \"nodes['y'].status == 'failed'\"}", None),
     ("x: {role: maker, when: 1 == 2}", "x never runs: its condition `1 == 2` is never true"),
     ("y: {role: maker, when: false and true}\n  x: {role: maker, after: [y]}", "x never runs: y never runs"),
     ("y: {role: maker, when: 1 == 2}\n  z: {role: maker}\n  x: {role: maker, after: [y, z]}", "y never runs"),

@@ -110,6 +110,29 @@ def test_values_against_shapes(value, fault):
     assert shape_fault(schema_of(SHAPE), value, "v") == fault
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "fault"),
+    [
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"type": "integer"}}}, "x", "v is str, not integer"),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"type": "integer"}}}, 1, None),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}, 1, None),
+        ({"items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"const": 3}}}, [3, 4], "v[1] is 4, not 3"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, None, None),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 3, "v is int, not string"),
+        ({"type": ["string", "null"]}, 3, "v is int, not string or null"),
+        ({"type": ["string", "null"]}, None, None),
+        (
+            {"properties": {"a": {}}, "additionalProperties": False},
+            {"b": 1},
+            "v has 'b', which its shape does not hold; there is: a",
+        ),
+    ],
+)
+def test_what_schema_files_say_besides(schema, value, fault):
+    """References, alternatives, constants, closed mappings."""
+    assert shape_fault(schema, value, "v") == fault
+
+
 def test_numbers():
     """A whole number is a number; a number is not whole."""
     assert shape_fault({"type": "number"}, 1) is None
