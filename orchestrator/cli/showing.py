@@ -129,7 +129,7 @@ def _budget(state: RunState) -> Iterator[str]:
     nodes = state.nodes.values()
     used: dict[str, float] = {
         "spawns": state.spawns,
-        "depth": max((node.depth for node in nodes), default=0),
+        "depth": max((node.generations for node in nodes), default=0),
         "escalations": state.escalations,
         "concurrency": state.slots,
         "tokens": sum(node.input_tokens + node.output_tokens for node in nodes),

@@ -33,6 +33,8 @@ def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
         parent.children += 1
         node = NodeState(operation, parent.birth.child(fact.number), fact.origin)
         node.parent, node.depth = fact.parent, fact.depth
+        one = operation.instance
+        node.elements_above = parent.elements_above + (one is not None and one.of == fact.parent)
     state.nodes[operation.name] = node
     state.live += 1
     if fact.counted:

@@ -213,8 +213,12 @@ class _Account:
             self.breach(f"{name} is spawn {self.spawns}, at most {self.budget.spawns}")
         if self.escalations > self.budget.escalations:
             self.breach(f"{name} is escalation {self.escalations}, at most {self.budget.escalations}")
-        if fact.depth > self.budget.depth:
-            self.breach(f"{name} is {fact.depth} generations down, at most {self.budget.depth}")
+        if fact.parent is not None:
+            above_it = self.nodes[fact.parent].elements
+            self.nodes[name].elements = above_it + (one is not None and one.of == fact.parent)
+        generations = fact.depth - self.nodes[name].elements
+        if generations > self.budget.depth:
+            self.breach(f"{name} is {generations} generations down, at most {self.budget.depth}")
         above = [edge.source for edge in fact.edges if edge.target == name]
         if any(self.nodes[source].tainted or self.nodes[source].judged == "rejected" for source in above):
             self._taint_from([name])

@@ -45,7 +45,7 @@ def open_instances(decision: Decision, node: NodeState, why: Opened) -> None:
         for operation in (instance_of(node, index, item) for index, item in enumerate(why.items, 1))
     ]
     for number, (operation, edges) in enumerate(plans, 1):
-        decision.fact(NodeAdded(operation, edges, name, number, node.depth, node.origin, counted=False))
+        decision.fact(NodeAdded(operation, edges, name, number, node.depth + 1, node.origin, counted=False))
         decision.due(state.nodes[operation.name])
     if not plans:
         decision.due(node)

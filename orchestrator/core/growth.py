@@ -204,8 +204,8 @@ def _faults(state: RunState, child: Child) -> tuple[str, str] | None:
     if state.cancelling or state.ended or state.suspended:
         return "closing", "the run is ending"
     emitter, role, budget = child.emitter, child.role, state.budget
-    if emitter is not None and emitter.depth >= budget.depth:
-        generations = f"{emitter.name} is {emitter.depth} generations below a planned node"
+    if emitter is not None and emitter.generations >= budget.depth:
+        generations = f"{emitter.name} is {emitter.generations} generations below a planned node"
         return "depth", f"{generations}; budget.depth is {budget.depth}"
     if role is not None:
         if budget.assignees is not None and role.name not in budget.assignees:

@@ -341,13 +341,12 @@ def _family(state: RunState, node: NodeState) -> Breaches:
             yield f"it has no parent, depth {node.depth} and origin {node.origin!r}"
     else:
         spliced = parent.superseded_by == node.op.name
-        same = spliced or node.op.instance is not None
-        if node.depth != parent.depth + (not same) or node.origin != parent.origin:
+        if node.depth != parent.depth + (not spliced) or node.origin != parent.origin:
             yield f"depth {node.depth} and origin {node.origin!r} do not follow from {node.parent}"
         if spliced and node.rungs != parent.rungs + 1:
             yield f"it is {node.rungs} tiers up, its emitter {parent.rungs}"
-    if node.depth > state.budget.depth:
-        yield f"it is {node.depth} generations down, at most {state.budget.depth}"
+    if node.generations > state.budget.depth:
+        yield f"it is {node.generations} generations down, at most {state.budget.depth}"
     if node.rungs > _TIERS:
         yield f"it is {node.rungs} tiers up, at most {_TIERS}"
     if node.superseded_by is not None and node.status is not Status.ESCALATED:

@@ -130,6 +130,8 @@ class NodeState(msgspec.Struct, gc=False):
     origin: str
     parent: str | None = None
     depth: int = 0
+    #: how many of the generations above it are elements of a list, which nobody asked for
+    elements_above: int = 0
     status: Status = Status.WAITING
     ins: Sequence[EdgeState] = ()
     outs: Sequence[EdgeState] = ()
@@ -229,6 +231,11 @@ class NodeState(msgspec.Struct, gc=False):
     def name(self) -> str:
         """The node's identity."""
         return self.op.name
+
+    @property
+    def generations(self) -> int:
+        """Generations below a planned node, as budget.depth counts them."""
+        return self.depth - self.elements_above
 
     def remaining(self, at: int) -> int | None:
         """Nanoseconds until its deadline if it does not ask, below 0 if it has passed; None without one."""

@@ -40,6 +40,7 @@ class Told:
         "asked",
         "attempt",
         "before",
+        "elements",
         "emitted",
         "instances",
         "judged",
@@ -57,6 +58,8 @@ class Told:
         #: attempts of earlier generations
         self.before = 0
         self.attempt = self.emitted = self.spawned = 0
+        #: generations above it that are elements of a list: budget.depth does not count them
+        self.elements = 0
         self.settled = self.judged = ""
         self.outs: list[Edge] = []
         #: of a ``for_each`` node that has its list: what it waits for; None for every other node
