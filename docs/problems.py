@@ -288,6 +288,11 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             "Mend the name, or give the role more",
         ),
         (
+            ("the field … of … cannot be named: ….… means ours; rename it",),
+            "**Warning.** `NAME.status` and `NAME.artifacts` always mean where the node stands and what it left",
+            "Rename the field",
+        ),
+        (
             ("… is …; write PROVIDER:NAME",),
             "This is no name of a model",
             "Write the provider, a colon and its model, or one of the role's `models`",

@@ -172,9 +172,14 @@ class _Checker:
     def _rest(self, name: str) -> Iterator[Problem]:
         node, place = self.document.nodes[name], ("nodes", name)
         try:
-            self.outline.returns(name)
+            fields = (self.outline.returns(name) or {}).get("properties") or {}
         except ShapeError as error:
             yield self.tell((*place, "returns"), f"returns of {name}: {error}")
+            fields = {}
+        for field in ("status", "artifacts"):
+            if field in fields:
+                message = f"the field {field} of {name} cannot be named: {name}.{field} means ours; rename it"
+                yield self.tell((*place, "returns"), message, Severity.WARNING, key=True)
         for number, use in enumerate(node.uses):
             known = self.document.limits.names
             if use not in known:

@@ -268,6 +268,7 @@ def test_warnings(told):
     assert "chat without a role is for language models" in warned("nodes: {x: {operation: chat}}")[0]
     assert "names nothing" in warned("nodes: {x: {role: maker, when: 1 == 1}}")[0]
     assert "only x names the branch 'b'" in warned("nodes: {x: {role: maker, branch: b}}")[0]
+    assert "cannot be named" in warned("nodes: {x: {role: maker, returns: {status: str}}}")[0]
     assert "never reached" in warned("nodes: {x: {role: maker, timeout: 2h, deadline: 1h}}")[0]
     assert "secret" in warned("args: {api_key: {default: abcdefghijkl}}\nnodes: {x: {role: maker}}")[0]
     assert "secret" in warned("nodes: {x: {role: maker, with: {api_key: abcdefghijkl}}}")[0]
