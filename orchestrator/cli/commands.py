@@ -43,6 +43,7 @@ _HOMES: Final = {
     "ledger": ("orchestrator.cli.ledgers", "ledger"),
     "names": ("orchestrator.cli.listing", "names"),
     "prune": ("orchestrator.cli.shelf", "prune"),
+    "rehearse": ("orchestrator.cli.rehearsing", "rehearse"),
     "roles": ("orchestrator.cli.listing", "roles"),
     "run": ("orchestrator.cli.running", "run"),
     "runs": ("orchestrator.cli.shelf", "runs"),

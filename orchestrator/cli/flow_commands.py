@@ -10,7 +10,7 @@ import typer
 from orchestrator.cli import options
 from orchestrator.cli.parts import Debug, Grace, JournalFile, OnAsk, OnEnd, Quiet
 
-__all__ = ["app", "check", "draw", "init", "run", "schema", "try_"]
+__all__ = ["app", "check", "draw", "init", "rehearse", "run", "schema", "try_"]
 
 app = typer.Typer()
 
@@ -33,6 +33,12 @@ _Fsync = Annotated[
         help="`always` survives a power cut, `never` the end of the process.",
     ),
 ]
+_Arg = Annotated[
+    list[str] | None, typer.Option("--arg", metavar="K=V", help="An argument of the flow; may be repeated.")
+]
+_Args = Annotated[
+    Path | None, typer.Option("--args", metavar="FILE", help="Arguments as JSON or YAML; --arg wins.")
+]
 _HERE: Final = Path("flow.yaml")
 
 
@@ -40,13 +46,8 @@ _HERE: Final = Path("flow.yaml")
 def run(
     flow: _OneFlow = _HERE,
     *,
-    arg: Annotated[
-        list[str] | None,
-        typer.Option("--arg", metavar="K=V", help="An argument of the flow; may be repeated."),
-    ] = None,
-    args: Annotated[
-        Path | None, typer.Option("--args", metavar="FILE", help="Arguments as JSON or YAML; --arg wins.")
-    ] = None,
+    arg: _Arg = None,
+    args: _Args = None,
     concurrency: Annotated[
         int | None,
         typer.Option(
@@ -109,6 +110,37 @@ def check(
       callboard check flow.yaml --json | jq '.problems'
     """  # noqa: D301
     return options.CheckOptions(flow, json)
+
+
+@app.command("rehearse")
+def rehearse(
+    flow: _OneFlow = _HERE,
+    *,
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many rehearsals; 200 by default.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="S", min=0, help="Replay this one; with --seeds the first of them."),
+    ] = None,
+    arg: _Arg = None,
+    args: _Args = None,
+    json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
+    debug: Debug = False,
+) -> options.Request:
+    """Run a flow many times without its roles, and say what is wrong with it.
+
+    Stand-ins do at random what each role's `emits` and `returns` allow: they refuse, escalate, grow the
+    graph, fail, hang and stay silent, in virtual time. No role is called and no model is paid.
+    Exit code 0: nothing was found, 1: something was, 2: the document has an error.
+
+    \b
+    Examples:
+      callboard rehearse flow.yaml
+      callboard rehearse flow.yaml --seeds 2000
+      callboard rehearse flow.yaml --seed 21
+    """  # noqa: D301
+    return options.RehearseOptions(flow, seeds, seed, tuple(arg or ()), args, json)
 
 
 @app.command("draw")

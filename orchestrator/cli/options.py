@@ -23,6 +23,7 @@ __all__ = [
     "InitOptions",
     "LedgerOptions",
     "PruneOptions",
+    "RehearseOptions",
     "Request",
     "RunOptions",
     "RunsOptions",
@@ -104,6 +105,24 @@ class DrawOptions(Request):
     what: str
     form: str = "text"
     journal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RehearseOptions(Request):
+    """``callboard rehearse``.
+
+    Attributes:
+        flow: the document, or its folder. seeds: how many; None is the default. seed: the first one, or the
+            only one if nobody says how many. args: ``K=V`` texts. args_file: JSON or YAML; ``args`` win.
+    """
+
+    home: ClassVar[str] = "rehearse"
+    flow: Path
+    seeds: int | None = None
+    seed: int | None = None
+    args: tuple[str, ...] = ()
+    args_file: Path | None = None
+    json: bool = False
 
 
 @dataclass(frozen=True, slots=True)

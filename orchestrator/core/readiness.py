@@ -143,7 +143,7 @@ def _edges(state: RunState, node: NodeState) -> tuple[tuple[str, ...], NodeSkipp
         carrying += 1
         if lives:
             alive += 1
-        elif node.op.needs == "all" and source.status is Status.SKIPPED:
+        elif node.op.needs == "all" and source.status is Status.SKIPPED and not _unjudged(state, source):
             discounted += 1
         elif blocked is None:
             blocked = edge
@@ -154,6 +154,17 @@ def _edges(state: RunState, node: NodeState) -> tuple[tuple[str, ...], NodeSkipp
     if node.op.needs == "all" and blocked is None and discounted < carrying:
         return handles, None
     return (), _unmet(state, node, blocked)
+
+
+def _unjudged(state: RunState, gate: NodeState) -> bool:
+    """True for a gate that could not judge because something before it failed: no untaken branch, and no way.
+
+    Who discounted it would run without its verdict (law 7: gates fail closed).
+    """
+    node: NodeState | None = gate if gate.op.gate is not None else None
+    while node is not None and node.status is Status.SKIPPED:
+        node = state.nodes.get(node.blocked_by or "")
+    return node is not None and node.status in (Status.FAILED, Status.CANCELLED)
 
 
 def _lives(state: RunState, edge: EdgeState, source: NodeState) -> bool:

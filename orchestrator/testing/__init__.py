@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from orchestrator.testing.loops import seeded_loop as seeded_loop
     from orchestrator.testing.loops import virtual_clock as virtual_clock
     from orchestrator.testing.recast import run_flow_with as run_flow_with
+    from orchestrator.testing.rehearsal import rehearse as rehearse
+    from orchestrator.testing.review import Rehearsal as Rehearsal
     from orchestrator.testing.script_error import ScriptError as ScriptError
     from orchestrator.testing.scripts import Scripted as Scripted
     from orchestrator.testing.scripts import does as does
@@ -41,6 +43,7 @@ __all__ = [
     "FakeTurn",
     "LawError",
     "LawfulSession",
+    "Rehearsal",
     "ScriptError",
     "Scripted",
     "assert_laws",
@@ -49,6 +52,7 @@ __all__ = [
     "emits",
     "fake_turn",
     "raises",
+    "rehearse",
     "returns",
     "run_flow_with",
     "run_seeded",
@@ -68,6 +72,7 @@ _HOMES = {
     "FakeTurn": "fake",
     "LawError": "laws",
     "LawfulSession": "lawful",
+    "Rehearsal": "review",
     "ScriptError": "script_error",
     "Scripted": "scripts",
     "assert_laws": "laws",
@@ -76,6 +81,7 @@ _HOMES = {
     "emits": "scripts",
     "fake_turn": "fake",
     "raises": "scripts",
+    "rehearse": "rehearsal",
     "returns": "scripts",
     "run_flow_with": "recast",
     "run_seeded": "loops",

@@ -27,7 +27,7 @@ from orchestrator.testing.script_error import ScriptError
 from orchestrator.testing.scripts import Scripted
 from roles import Catalogue, Role, RoleError, Turn
 
-__all__ = ["FlowOptions", "StandIn", "run_flow_with"]
+__all__ = ["FlowOptions", "StandIn", "recast_graph", "run_flow_with", "stand_in"]
 
 #: Who plays a role in a test: another role, or a function of the turn.
 StandIn = Role | Callable[[Turn], Any]
@@ -157,8 +157,8 @@ def _recast(what: Runnable, actors: Mapping[str, StandIn]) -> tuple[Runnable, li
     given: object = what
     if not isinstance(given, Graph):
         return what, []  # the session says what can be run
-    graph = _recast_graph(what, actors)
-    return graph, [_stand_in(name, actor, None) for name, actor in actors.items() if name not in graph.roles]
+    graph = recast_graph(what, actors)
+    return graph, [stand_in(name, actor, None) for name, actor in actors.items() if name not in graph.roles]
 
 
 class _Recast(Flow):
@@ -173,24 +173,25 @@ class _Recast(Flow):
         """As the flow binds, then with the stand-ins in place."""
         bound = super().bind(args, operations)
         catalogue = Catalogue()
-        graph = _recast_graph(bound.graph, self._actors)
+        graph = recast_graph(bound.graph, self._actors)
         for role in bound.roles:
             actor = self._actors.get(role.name)
             known = graph.roles.get(role.name)
-            played = known or (role if actor is None else _stand_in(role.name, actor, role))
+            played = known or (role if actor is None else stand_in(role.name, actor, role))
             catalogue.add(played, origin=bound.roles.origin(role.name))
         return dataclasses.replace(bound, graph=graph, roles=catalogue)
 
 
-def _recast_graph(graph: Graph, actors: Mapping[str, StandIn]) -> Graph:
+def recast_graph(graph: Graph, actors: Mapping[str, StandIn]) -> Graph:
+    """The graph with its roles replaced, as far as there are actors for them."""
     roles = {
-        name: role if name not in actors else _stand_in(name, actors[name], role)
+        name: role if name not in actors else stand_in(name, actors[name], role)
         for name, role in graph.roles.items()
     }
     return dataclasses.replace(graph, roles=roles)
 
 
-def _stand_in(name: str, actor: StandIn, role: Role | None) -> Role:
+def stand_in(name: str, actor: StandIn, role: Role | None) -> Role:
     """A role of this name that the actor plays."""
     own = actor if isinstance(actor, Role) else None
     fn = actor if own is None else own.fn

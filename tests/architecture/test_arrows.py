@@ -61,7 +61,7 @@ TABLE = (
     Room(
         "orchestrator.testing",
         BELOW_4,
-        ("anyio", "hypothesis", "msgspec", "pytest", "trio", "asyncio", "selectors"),
+        ("anyio", "hypothesis", "msgspec", "pydantic", "pytest", "trio", "asyncio", "selectors"),
     ),
     Room("orchestrator", (*BELOW_4, "orchestrator.supersteps", "orchestrator.testing")),
     Room(

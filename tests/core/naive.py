@@ -63,6 +63,8 @@ class Sketch:
     resumes: bool = False
     successor: str = ""
     handled: bool = False
+    #: of a node that was skipped for its edges: where the first of them that barred it comes from
+    blocked: str = ""
     writes: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -144,11 +146,13 @@ class Model:
         if None in living:
             return "failed"
         carrying = [
-            (bool(alive), self.nodes[link.source].status)
+            (link.source, bool(alive), node.needs == "all" and not alive and self.discounted(link.source))
             for link, alive in zip(node.ins, living, strict=True)
             if link.kind != "join" or link.required
         ]
         if carrying and not self.carried(node.needs, carrying):
+            barring = [source for source, alive, discounted in carrying if not alive and not discounted]
+            node.blocked = [*barring, node.ins[0].source][0]
             return "skipped"
         if node.when is not None and WHENS[node.when] is not True:
             return "skipped" if WHENS[node.when] is False else "failed"
@@ -160,11 +164,22 @@ class Model:
         return "ready"
 
     @staticmethod
-    def carried(needs: str, carrying: list[tuple[bool, str]]) -> bool:
+    def carried(needs: str, carrying: list[tuple[str, bool, bool]]) -> bool:
         if needs == "any":
-            return any(alive for alive, _ in carrying)
-        counted = [alive for alive, status in carrying if alive or status != "skipped"]
+            return any(alive for _, alive, _ in carrying)
+        counted = [alive for _, alive, discounted in carrying if not discounted]
         return bool(counted) and all(counted)
+
+    def discounted(self, name: str) -> bool:
+        """A skipped node does not count, unless it is a gate that could not judge for somebody's failure."""
+        source = self.nodes[name]
+        if source.status != "skipped":
+            return False
+        if source.gate is None:
+            return True
+        while source.status == "skipped" and source.blocked:
+            source = self.nodes[source.blocked]
+        return source.status not in ("failed", "cancelled")
 
     def conflict(self, seen: set[str]) -> bool:
         """Two writers of one leaf, neither above the other, on a key without a reducer."""

@@ -240,6 +240,29 @@ async def test_S36_the_veto_is_there_before_the_barrier():
     assert run.place("NodeCompleted", "gate") < rejected
 
 
+@pytest.mark.parametrize(("broken", "status"), [(True, "skipped"), (False, "completed")])
+async def test_law_7_a_gate_that_never_judged_is_no_untaken_branch(broken, status):
+    """`after` discounts what was skipped, but not a gate that was skipped for somebody's failure."""
+
+    @role()
+    async def draft(turn):
+        if broken:
+            raise ValueError("no draft")
+        raise NotApplicable("nothing to draft")
+
+    graph = OperationGraphBuilder()
+    graph.add_operation(reads, "scan", depends_on=[])
+    graph.add_operation(draft, depends_on=[])
+    for name, body, after in (("review", says("APPROVE"), ["draft"]), ("publish", reads, ["review", "scan"])):
+        graph.add_operation(body, name, [], gate=name == "review", needs="all")
+        for source in after:
+            graph.add_edge(source, name, accept=("completed",))
+    result = await ran(graph)
+    assert result["review"].status == "skipped"
+    assert result["publish"].status == status
+    assert result["publish"].reason == ("blocked by review (skipped)" if broken else "")
+
+
 async def test_S37_spawns_at_a_rejected_gate():
     """S37: a dependent spawn ``after`` it is refused ``vetoed``; an independent one runs."""
 
