@@ -25,7 +25,6 @@ _TEXTS: Final = (
 
 _NUMBERS: Final = (0, 1, -1, 2, 3, 10, 100, 1_000_000)
 _DEPTH: Final = 6
-_LONGEST: Final = 4
 #: How often a value comes from what the flow's own conditions compare with.
 _FROM_LITERALS: Final = 0.6
 _OPTIONAL: Final = 0.6
@@ -65,10 +64,11 @@ class Drawer:
 
     Args:
         draw: its luck. literals: what is drawn more often than anything else.
+        longest: elements that a list has beyond those that it has to have.
     """
 
-    def __init__(self, draw: random.Random, literals: Literals = _NONE) -> None:
-        self.draw, self._literals = draw, literals
+    def __init__(self, draw: random.Random, literals: Literals = _NONE, *, longest: int = 4) -> None:
+        self.draw, self._literals, self._longest = draw, literals, longest
 
     def value(self, schema: Schema) -> Any:
         """One value that the schema accepts; anything at all for an empty schema."""
@@ -144,7 +144,7 @@ class Drawer:
     def _list(self, schema: Schema, definitions: Mapping[str, Any], depth: int) -> list[Any]:
         first = schema.get("prefixItems") or []
         least = max(schema.get("minItems", 0), len(first))
-        most = min(schema.get("maxItems", least + _LONGEST), least + _LONGEST)
+        most = min(schema.get("maxItems", least + self._longest), least + self._longest)
         size = least if depth > _DEPTH else self.draw.randint(least, max(least, most))
         items = schema.get("items", {})
         return [self._of(first[at] if at < len(first) else items, definitions, depth) for at in range(size)]

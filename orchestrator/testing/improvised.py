@@ -35,6 +35,9 @@ REQUESTS: Final = 200
 _FOR_EVER: Final = 1e8
 _TRIES: Final = 20
 _FLOOD: Final = 40
+#: How much longer than it has to be a list is drawn at most.
+_SHORT: Final = 4
+_LONG: Final = 24
 _LONGEST_TURN: Final = 60.0
 _TEXT_VALUE: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -118,7 +121,7 @@ class Improviser:
     def drawer(self, *of: object) -> Drawer:
         """The luck of one part of the rehearsal, always the same."""
         luck = random.Random("/".join(map(str, (self.seed, *of))))  # noqa: S311 (a rehearsal is no secret)
-        return Drawer(luck, self._literals)
+        return Drawer(luck, self._literals, longest=_LONG if self.mood.floods else _SHORT)
 
     async def play(self, turn: Turn) -> Any:
         """One attempt of one node."""

@@ -8,12 +8,13 @@ from typing import Final
 
 from orchestrator.core.context import conflict_in, view_at_end, view_of
 from orchestrator.core.expressions import compile_expression
+from orchestrator.core.fans import FOR_EACH_ERROR
 from orchestrator.core.scopes import edge_scope
 from orchestrator.core.state import EdgeState, NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.errors import OrchestratorError
 
-__all__ = ["Fault", "Observed", "edge_name", "observe", "when_name"]
+__all__ = ["Fault", "Observed", "edge_name", "max_of", "observe", "when_name"]
 
 #: How nodes fail that were made to fail: by their stand-in, by a time limit, by what became of an escalation.
 _REHEARSED: Final = frozenset(
@@ -25,6 +26,8 @@ _REFUSAL_OF: Final = {
     "depth": "depth",
     "escalations": "escalation_exhausted",
 }
+#: What ``core.fans`` says of a list that is longer than it may be.
+_TOO_MANY: Final = "and max is"
 #: What stands in every failure that a stand-in raises.
 _PLAYED: Final = "rehearsal:"
 
@@ -49,6 +52,7 @@ class Observed:
         gates: gate -> whether it opened. conditions: name of a condition -> how it was judged.
         rounds: gate -> rounds that it took. conflicts: context key -> its writers, as they are told.
         faults: failures that nobody played.
+        instances: node -> how many it had of ``for_each``.
         used: budget -> how much of it. refused: budget -> requests that it refused.
         ungated: (node, gate) of nodes that ran while a gate before them had no say, because work failed.
         broken: laws that did not hold. spoiled: nodes that were made to leave out what they promise.
@@ -67,6 +71,7 @@ class Observed:
     rounds: dict[str, int] = field(default_factory=dict)
     conflicts: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    instances: dict[str, int] = field(default_factory=dict)
     used: dict[str, float] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
     ungated: set[tuple[str, str]] = field(default_factory=set)
@@ -77,6 +82,11 @@ class Observed:
 def when_name(node: str, text: str) -> str:
     """What the condition of a node is called."""
     return f"{node} when {text.strip()}"
+
+
+def max_of(node: str) -> str:
+    """What the limit of a ``for_each`` node is called."""
+    return f"max of {node}"
 
 
 def edge_name(source: str, target: str, text: str) -> str:
@@ -96,8 +106,10 @@ def observe(found: Observed, state: RunState, names: frozenset[str]) -> None:
     for node in state.nodes.values():
         name = _planned(node, names)
         found.outcomes[node.op.name] = _outcome(node)
-        if node.attempt:
+        if _began(node):
             found.ran.add(name)
+        if node.op.instance is not None:
+            found.instances[name] = max(found.instances.get(name, 0), node.op.instance.index)
         if node.op.gate is not None and node.judgement is not None:
             found.gates[name] = found.gates.get(name, False) or node.judgement == "approved"
         for condition, held in _conditions(state, node, name):
@@ -112,7 +124,13 @@ def observe(found: Observed, state: RunState, names: frozenset[str]) -> None:
 
 def _planned(node: NodeState, names: frozenset[str]) -> str:
     """The planned node that a node stands for: itself, or the one whose work it took over."""
+    if node.op.instance is not None:
+        return node.op.instance.of
     return node.origin if node.rungs and node.origin in names else node.op.name
+
+
+def _began(node: NodeState) -> bool:
+    return bool(node.attempt) or node.opened
 
 
 def _outcome(node: NodeState) -> str:
@@ -125,8 +143,8 @@ def _outcome(node: NodeState) -> str:
 def _conditions(state: RunState, node: NodeState, name: str) -> Iterator[tuple[str, bool]]:
     """How conditions that lead to a node were judged; one that could not be is a fault of its node."""
     when = node.op.when
-    if when is not None and (node.attempt or node.reason == f"condition was false: {when}"):
-        yield when_name(name, when), bool(node.attempt)
+    if when is not None and (_began(node) or node.reason == f"condition was false: {when}"):
+        yield when_name(name, when), _began(node)
     for edge in node.ins:
         held = _held(state, edge)
         if held is not None:
@@ -164,15 +182,23 @@ def _failure(found: Observed, state: RunState, node: NodeState, name: str) -> No
     if error is None or node.status is not Status.FAILED:
         return
     conflict = conflict_in(state, view_of(state, node)) if error.type == _CONFLICT else None
-    played = error.type in _REHEARSED or _PLAYED in error.message or node.op.name in found.spoiled
+    played = (
+        error.type in _REHEARSED
+        or _PLAYED in error.message
+        or node.op.name in found.spoiled
+        or (node.opened and error.type == FOR_EACH_ERROR)  # an instance failed: it tells itself why
+    )
     if conflict is not None:
         found.conflicts[conflict.key] = str(conflict)
+    elif error.type == FOR_EACH_ERROR and _TOO_MANY in error.message:
+        found.refused[max_of(name)] = 1
     elif not played:
         found.faults.append(Fault(name, error.type, error.message))
 
 
 def _budgets(found: Observed, state: RunState) -> None:
-    found.used = {
+    found.used |= {max_of(name): count for name, count in found.instances.items()}
+    found.used |= {
         "spawns": state.spawns,
         "depth": found.depth,
         "escalations": state.escalations,

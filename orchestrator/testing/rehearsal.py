@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 
 from orchestrator.core.spec import Budget
 from orchestrator.errors import InternalError, OperationError
@@ -25,7 +26,7 @@ from orchestrator.flows.flow import BoundFlow, Flow, load_flow
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.session import Session
 from orchestrator.testing.deadlock import DeadlockError
-from orchestrator.testing.drawn import Literals, literals_in
+from orchestrator.testing.drawn import Drawer, Literals, literals_in
 from orchestrator.testing.improvised import Improviser
 from orchestrator.testing.laws import broken_laws
 from orchestrator.testing.loops import run_seeded
@@ -41,8 +42,6 @@ __all__ = ["DEFAULT_SEEDS", "rehearse"]
 
 #: Rehearsals, if nobody says how many: an ordinary flow takes a few seconds.
 DEFAULT_SEEDS = 200
-#: Seconds of virtual time in which a run has to come to its end.
-_PATIENCE = 1e12
 
 
 def rehearse(
@@ -97,7 +96,8 @@ class _Stage:
     def __init__(self, flow: Flow, args: dict[str, Any]) -> None:
         self._flow, self._args = flow, args
         first = self._arguments(Improviser(0, {}, Literals()))
-        self.bound = flow.bind(first)
+        named = [node.operation for node in flow.document.nodes.values() if node.operation is not None]
+        self.bound = flow.bind(first, named)
         graph = self.bound.graph
         self._names = frozenset(graph.operations)
         self._roles = {role.name: role for role in self.bound.roles}
@@ -121,11 +121,16 @@ class _Stage:
         clock = lambda: int(anyio.current_time() * 1e9)  # noqa: E731
         async with _Watched(cast, seed=cast.seed, folder=folder, clock=clock) as session:
             for operation in self.bound.graph.operations.values():
-                if operation.role is None:
+                if operation.role is None and operation.inquiry is None:
                     session.register_operation(operation.verb, cast.play)
-            run = await session.start(flow)
-            with anyio.move_on_after(_PATIENCE):
+            people = cast.drawer("people")
+            answered = not people.chance(cast.mood.silent)
+            run = await session.start(flow, waits_for_answers=answered)
+            async with anyio.create_task_group() as group:
+                if answered:
+                    group.start_soon(_answer, run, people)
                 await run.over()
+                group.cancel_scope.cancel()
         found.active, found.spoiled = cast.most, cast.spoiled
         observe(found, run.engine.state, self._names)
         found.broken += broken_laws(run)
@@ -154,6 +159,17 @@ class _Stage:
         return found
 
 
+async def _answer(run: Run, people: Drawer) -> None:
+    """Answer what is asked, at random and not at once."""
+    async with run.events(kinds=("QuestionAsked",)) as asked:
+        async for event in asked:
+            await anyio.sleep(people.draw.uniform(0, 600))
+            choices, schema = event.data.get("choices"), event.data.get("schema")
+            shape = {"enum": list(choices)} if choices else msgspec.json.decode(schema) if schema else _TEXT
+            run.answer(event.node or "", people.value(shape), key=event.data["key"], by="rehearsal")
+
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
 _ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "str": {"type": "string", "minLength": 1},
     "int": {"type": "integer", "minimum": 1, "maximum": 20},
@@ -172,7 +188,7 @@ class _Played(Flow):
         self.__dict__.update(vars(flow))
         self._bound, self._troupe = bound, cast
 
-    def bind(self, args: Mapping[str, object] | None = None) -> BoundFlow:
+    def bind(self, args: Mapping[str, object] | None = None, operations: Collection[str] = ()) -> BoundFlow:
         """What was bound already, with stand-ins for all roles."""
         actors = {role.name: self._troupe.play for role in self._bound.roles}
         catalogue = Catalogue()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from orchestrator.core.spec import Budget
 from orchestrator.flows.graph import Graph
-from orchestrator.testing.observed import Observed, edge_name, when_name
+from orchestrator.testing.observed import Observed, edge_name, max_of, when_name
 
 __all__ = ["ENOUGH", "BudgetUse", "Finding", "Most", "Rehearsal", "review"]
 
@@ -116,7 +116,7 @@ def review(name: str, graph: Graph, seen: Sequence[Observed], budgets: Sequence[
         depth=_most((run.depth, run.seed, "") for run in seen),
         rounds=_most((count, run.seed, gate) for run in seen for gate, count in run.rounds.items()),
         findings=tuple(findings),
-        budgets=tuple(_budgets(seen, budgets)),
+        budgets=tuple(_budgets(graph, seen, budgets)),
         runs=tuple(seen),
     )
 
@@ -221,10 +221,15 @@ def _faults(seen: Sequence[Observed]) -> list[Finding]:
     return list(found.values())
 
 
-def _budgets(seen: Sequence[Observed], budgets: Sequence[Budget]) -> list[BudgetUse]:
+def _budgets(graph: Graph, seen: Sequence[Observed], budgets: Sequence[Budget]) -> list[BudgetUse]:
     found = [
         _use(name, [getattr(budget, name) for budget in budgets], seen)
         for name in ("spawns", "depth", "escalations", "concurrency", "wall_clock")
+    ]
+    found += [
+        _use(max_of(name), [operation.for_each.max] * len(seen), seen)
+        for name, operation in graph.operations.items()
+        if operation.for_each is not None
     ]
     found += [
         BudgetUse(name, limit, 0, 0, 0, None, f"{name} {limit:,}: no model runs in a rehearsal")
@@ -242,7 +247,7 @@ def _use(name: str, limits: Sequence[Any], seen: Sequence[Observed]) -> BudgetUs
     shown = f"{limit:,g}" if limit is not None else "by argument" if any(limits) else "no limit"
     told = f"{name} {shown}: "
     told += f"reached in {_times(len(hits))}" if hits else f"never in the way, at most {most:,.4g}"
-    told += f", {refused:,} requests refused" if refused else ""
+    told += f", {refused:,} refused" if refused else ""
     return BudgetUse(name, limit, most, len(hits), refused, hits[0].seed if hits else None, told)
 
 

@@ -145,6 +145,25 @@ def test_arguments_are_drawn_or_given(tmp_path: Path):
     }
 
 
+def test_elements_and_questions(tmp_path: Path):
+    """`for_each` and its max, people who answer, who do not, and who are late."""
+    path = flow(
+        tmp_path,
+        "  scan: {role: plain, returns: {files: [str]}}\n"
+        "  check: {role: plain, after: [scan], for_each: scan.files, max: 6, instruction: 'See ${item}'}\n"
+        "  go: {ask: 'Go on with ${len(check)}?', after: [check], gate: true}\n"
+        "  which: {ask: 'Which?', after: [go], choices: [a, b], expires: 1h, default: b}\n"
+        "  end: {role: plain, after: [which], when: which == 'a'}",
+    )
+    seen = rehearse(path, 80)
+    assert seen.ok, seen.findings
+    assert {"awaiting_answer", "gate_rejected", "completed"} <= set(seen.reasons)
+    limit = next(use for use in seen.budgets if use.name == "max of check")
+    assert limit.limit == 6
+    assert 1 < limit.most <= 6
+    assert limit.reached
+
+
 def test_a_seed_is_one_rehearsal(tmp_path: Path):
     """The same seed alone, in company and again: the same nodes with the same outcomes."""
     path = flow(
