@@ -16,11 +16,12 @@ ARGS      ?=
 bin := $(TEST_VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check types bench fmt docs cover wheel clean python
+.PHONY: help demo test nightly check types bench fmt docs cover wheel clean python
 
 help: ## this list
 	@echo 'make demo [TARGET=PATH]  audit a folder of Python code (default: this project) and say where the report is'
 	@echo 'make test [ARGS=...]     lint, types, arrows, then all tests but benchmarks; CI=1 adds the slow ones'
+	@echo 'make nightly             crashes and power cuts, ten times as many as in CI (about half an hour)'
 	@echo 'make check               the part of it that runs no test'
 	@echo 'make bench               the benchmarks, one at a time'
 	@echo 'make cover               the tests with a report of what they did not reach'
@@ -45,6 +46,9 @@ check: $(TEST_VENV)/.installed
 	$(bin)/ruff format --check .
 	$(bin)/mypy
 	$(bin)/lint-imports --no-cache
+
+nightly: $(TEST_VENV)/.installed
+	CALLBOARD_NIGHTLY=1 $(bin)/python -m pytest -n $(WORKERS) -m nightly $(ARGS)
 
 bench: $(TEST_VENV)/.installed
 	$(bin)/python -m pytest -s -m benchmark $(ARGS)

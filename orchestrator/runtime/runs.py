@@ -13,7 +13,7 @@ import anyio
 
 from orchestrator.core.records import Record
 from orchestrator.core.resuming import EVERY_FAILED
-from orchestrator.errors import OperationError, RunOwnedError
+from orchestrator.errors import JournalError, OperationError, RunOwnedError
 from orchestrator.journal import Journal
 from orchestrator.runtime.branching import Branches
 from orchestrator.runtime.engine import Engine
@@ -203,7 +203,11 @@ class Runs(Registrations):
 
     def _forget(self, run: Run) -> None:
         self._runs.pop(run.id, None)
-        self._store.close(run.id)
+        try:
+            self._store.close(run.id)
+        except JournalError as error:
+            # what was acknowledged is durable and what was not has halted the run: nothing more is lost
+            run.engine.log.warning("the log of run %s could not be closed: %s", run.id, error)
         if (
             "." not in run.id  # what an included flow came to is of use as long as its parent
             and run.result is not None

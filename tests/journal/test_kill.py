@@ -14,6 +14,7 @@ from orchestrator.journal.limits import INLINE
 from orchestrator.journal.reading import open_journal
 from tests.journal.samples import appended, run_of
 from tests.journal.storms import LAYER, Kill, Storm, forked
+from tests.nightly import parts, seeds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,8 +145,10 @@ def test_a_second_crash_during_recovery(ram: Path):
 
 
 @pytest.mark.slow
-def test_a_thousand_pairs_of_crashes(ram: Path):
-    """The same, for 1,000 pairs."""
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", parts(4))
+def test_a_thousand_pairs_of_crashes(ram: Path, part: int):
+    """The same, 250 pairs in each part: 1,000, and 10,000 at night."""
     total = boundaries(ram / "count", "always")
-    for seed in range(40, 1040):
+    for seed in seeds(part, 250):
         crashed_twice(ram, seed, total)

@@ -14,6 +14,7 @@ from orchestrator.journal.limits import INLINE
 from tests.journal.power import Disk, Recorder
 from tests.journal.samples import appended, run_of
 from tests.journal.storms import LAYER, weather
+from tests.nightly import parts, seeds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,9 +95,11 @@ def test_power_cuts(ram: Path, story):
 
 
 @pytest.mark.slow
-def test_a_thousand_power_cuts(ram: Path, story):
-    """The same, 1,000 times."""
-    for seed in range(200, 1200):
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", parts(4))
+def test_a_thousand_power_cuts(ram: Path, story, part: int):
+    """The same, 250 cuts in each part: 1,000, and 10,000 at night."""
+    for seed in seeds(part, 250):
         folder = ram / str(seed)
         folder.mkdir()
         cut(folder, story, seed)

@@ -14,8 +14,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orchestrator.testing.loops import run_virtual
+from tests.nightly import parts, seeds
 from tests.recovery import canon
-from tests.recovery.crashing import MOMENTS, Found, Point, decided_again, driven, found, goes_on, in_two
+from tests.recovery.crashing import (
+    MOMENTS,
+    Found,
+    Point,
+    decided_again,
+    driven,
+    found,
+    goes_on,
+    in_two,
+    sources_kept,
+)
 
 if TYPE_CHECKING:
     from orchestrator.testing.loops import Backend
@@ -34,7 +45,8 @@ def whole_run(ram: Path, backend: Backend) -> tuple[Found, int]:
     # once in this process: what is read and compiled once need not be read in every child
     warm = ram / "warm"
     warm.mkdir()
-    assert run_virtual(canon.drive, warm, backend=backend) is not None
+    with sources_kept():
+        assert run_virtual(canon.drive, warm, backend=backend) is not None
     assert not driven(folder, backend)
     whole = found(folder)
     decided_again(whole.records)
@@ -127,11 +139,13 @@ def test_a_second_crash_during_recovery(ram: Path, backend: Backend):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @BACKENDS
-def test_five_hundred_pairs_of_crashes(ram: Path, backend: Backend):
-    """The same, 500 pairs on each backend."""
+@pytest.mark.parametrize("part", parts(4))
+def test_a_thousand_pairs_of_crashes(ram: Path, backend: Backend, part: int):
+    """The same, 125 pairs in each part: 500 on each backend, and 5,000 at night."""
     whole, appends = whole_run(ram, backend)
-    in_two(lambda points: crash(ram, backend, whole, points), pairs(backend, range(1_000, 1_500), appends))
+    in_two(lambda points: crash(ram, backend, whole, points), pairs(backend, seeds(part, 125), appends))
 
 
 @pytest.mark.slow

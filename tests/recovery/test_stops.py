@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from orchestrator import Budget, OperationGraphBuilder, Run, Session
+from orchestrator.core.commands import Cancel
 from orchestrator.journal.control import request
 from tests.recovery import cast
 from tests.recovery.canon import Told
@@ -109,6 +110,11 @@ async def after_a_second(run: Run, what: Callable[[Run], object]) -> None:
     assert what(run)
 
 
+def out_of_quota(run: Run) -> bool:
+    """What a backend says when a model's quota is used up."""
+    return run.engine.tell(Cancel(suspend="quota")) == []
+
+
 def told(kind: str, **payload: Any) -> Callable[[Path, str], object]:
     """Ask something of a run that nobody drives."""
     return lambda folder, run: request(folder / "j.db", run, kind, payload)
@@ -161,6 +167,10 @@ STOPS = {
         "deadline", beside, {"a": "completed", "b": "ready", "c": "waiting"}, "completed", ALL,
         {**ONCE, "b": 2}, {"budget": Budget(wall_clock=3)},
         next=lambda session: session.resume(budget={"wall_clock": 100}),
+    ),
+    "quota": Stop(
+        "quota", beside, {"a": "completed", "b": "ready", "c": "waiting"}, "completed", ALL, {**ONCE, "b": 2},
+        meanwhile=lambda run: after_a_second(run, out_of_quota),
     ),
     "drained": Stop(
         "drained", beside, {"a": "completed", "b": "completed", "c": "ready"}, "completed", ALL, ONCE,
