@@ -71,7 +71,7 @@ def test_never_true_and_never_false(tmp_path: Path):
     path = flow(
         tmp_path,
         "  a: {role: plain, returns: {level: {enum: [low, high]}, count: int}}\n"
-        "  b: {role: plain, after: [a], when: a.level == 'critical'}\n"
+        "  b: {role: plain, after: [a], when: a.count > 3 and a.count < 3}\n"
         "  c: {role: plain, after: [a], when: \"a.level in ['low', 'high']\"}\n"
         "  d: {role: plain}\n"
         "  e: {role: plain}\n"
@@ -81,7 +81,7 @@ def test_never_true_and_never_false(tmp_path: Path):
     )
     assert found(path) == {
         ("never_ran", "b"),
-        ("never_true", "b when a.level == 'critical'"),
+        ("never_true", "b when a.count > 3 and a.count < 3"),
         ("never_false", "c when a.level in ['low', 'high']"),
     }
 
@@ -90,8 +90,8 @@ def test_a_gate_that_cannot_pass(tmp_path: Path):
     """Its instruction names what may be missing whenever something else holds."""
     path = flow(
         tmp_path,
-        "  a: {role: plain, returns: {level: {enum: [low]}}}\n"
-        "  b: {role: plain, after: [a], when: a.level == 'high'}\n"
+        "  a: {role: plain, returns: {count: int}}\n"
+        "  b: {role: plain, after: [a], when: a.count > 3 and a.count < 3}\n"
         "  g: {role: judge, after: [a, b], gate: true, instruction: 'Judge ${b.text}'}\n"
         "  c: {role: plain, after: [g]}",
     )
