@@ -10,21 +10,28 @@ from roles.errors import RoleError, UnknownRoleError
 from roles.files import load_roles
 from roles.library import library
 from roles.modes import MODES
+from roles.programs import Program
+from roles.prompts import Brief, Handed, Prompt, build_prompt
 from roles.turn import Emitted, Inputs, NodeError, NotApplicable, Turn
 
 __all__ = [
     "MODES",
     "Artifact",
+    "Brief",
     "Catalogue",
     "Emitted",
+    "Handed",
     "Inputs",
     "NodeError",
     "NotApplicable",
+    "Program",
+    "Prompt",
     "Retry",
     "Role",
     "RoleError",
     "Turn",
     "UnknownRoleError",
+    "build_prompt",
     "library",
     "load_roles",
     "role",

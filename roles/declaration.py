@@ -10,6 +10,7 @@ from typing import Any, Final
 from emissions import Emission, EscalationRequest
 from roles.errors import RoleError
 from roles.modes import check_modes
+from roles.programs import Program, program_of
 from roles.turn import Turn
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -102,6 +103,7 @@ class Role:
         escalates_to: the role that takes over above the last model.
         retry: how it is attempted again; a number means attempts in all.
         timeout: seconds for one attempt.
+        program: the program that performs it: its arguments, or a Program.
         fn: the function of a function role.
         origin: where it was declared, for error messages; takes no part in equality.
 
@@ -124,6 +126,7 @@ class Role:
     escalates_to: str | None = None
     retry: Retry | None = None
     timeout: float | None = None
+    program: Program | None = None
     fn: Callable[[Turn], Any] | None = field(default=None, repr=False)
     origin: str = field(default="", repr=False, compare=False)
 
@@ -146,6 +149,9 @@ class Role:
         object.__setattr__(self, "tools", _items(where, "tools", self.tools))
         object.__setattr__(self, "artifacts", _artifacts(where, self.artifacts))
         object.__setattr__(self, "retry", _retry(where, self.retry))
+        object.__setattr__(self, "program", program_of(self.program, where))
+        if self.program is not None and (self.fn is not None or self.models):
+            raise RoleError(f"{where}: a program performs it; leave out its function and its models")
         if self.timeout is not None and not (_is_amount(self.timeout) and self.timeout > 0):
             raise RoleError(f"{where}: timeout is {self.timeout!r}; give seconds, more than 0")
         if self.escalates_to == self.name:

@@ -15,6 +15,7 @@ from emissions import Emission, UnknownEmissionError, emission_type
 from roles.declaration import Artifact, Retry, Role
 from roles.errors import RoleError
 from roles.front_matter import Entry, Value, split_front_matter
+from roles.programs import Program
 
 MAX_FILE: Final = 256 * 1024
 """Largest role file, in bytes."""
@@ -216,11 +217,22 @@ def _retry(value: Value) -> Retry:
     return Retry(attempts=_count(value)) if isinstance(value, str) else Retry(**_fields(value, _RETRY))
 
 
+def _program(value: Value) -> Program:
+    return Program(_texts(value)) if isinstance(value, list) else Program(**_fields(value, _PROGRAM))
+
+
 _ARTIFACT: Final[Mapping[str, Callable[[Value], Any]]] = {
     "name": _text,
     "path": _text,
     "required": _flag,
     "kind": _text,
+}
+_PROGRAM: Final[Mapping[str, Callable[[Value], Any]]] = {
+    "argv": _texts,
+    "env": _texts,
+    "result": _text,
+    "protocol": _text,
+    "output": _count,
 }
 _RETRY: Final[Mapping[str, Callable[[Value], Any]]] = {
     "attempts": _count,
@@ -244,4 +256,5 @@ _READERS: Final[Mapping[str, Callable[[Value], Any]]] = {
     "escalates_to": _text,
     "retry": _retry,
     "timeout": _seconds,
+    "program": _program,
 }

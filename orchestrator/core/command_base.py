@@ -15,6 +15,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     output_tokens: int = 0
     cost_usd: float | None = None
     model: str | None = None
+    #: of the input tokens, those that the provider had kept
+    cache_read: int = 0
 
 
 class Command(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=True, omit_defaults=True):

@@ -202,6 +202,7 @@ class AttemptStopped(Command, frozen=True):
     attempt: int
     how: str = "stopped"
     detail: str = ""
+    usage: Usage | None = None
 
 
 class Elapsed(Command, frozen=True):

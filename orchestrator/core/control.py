@@ -27,7 +27,7 @@ from orchestrator.core.facts import (
 )
 from orchestrator.core.gates import as_verdict, decide_gate
 from orchestrator.core.growth import inject
-from orchestrator.core.outcomes import release_dependents, stopped
+from orchestrator.core.outcomes import record_usage, release_dependents, stopped
 from orchestrator.core.proposals import take_note, take_with
 from orchestrator.core.refusing import refuse, refuse_growth
 from orchestrator.core.state import NodeState
@@ -84,6 +84,7 @@ def attempt_stopped(decision: Decision, command: c.AttemptStopped) -> None:
     """An attempt has stopped, was left behind, or was never started."""
     node = decision.state.nodes[command.node]
     decision.cause = node.started_seq
+    record_usage(decision, command)
     if node.status is Status.STOPPING and node.attempt == command.attempt:
         stopped(decision, node, command.how, command.detail)
     else:

@@ -225,6 +225,8 @@ class UsageRecorded(Fact, frozen=True):
     output_tokens: int = 0
     cost_usd: float | None = None
     model: str | None = None
+    #: of the input tokens, those that the provider had kept
+    cache_read: int = 0
 
 
 class StepMemoised(Fact, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emissions import Refused
 from orchestrator.core.closing import stop_run
-from orchestrator.core.commands import Finish
+from orchestrator.core.commands import AttemptStopped, Finish
 from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.dispatch import wake
 from orchestrator.core.escalation import escalate
@@ -50,6 +50,7 @@ __all__ = [
     "give_back",
     "hand_up",
     "ready_again",
+    "record_usage",
     "release_dependents",
     "settle_failed",
     "stop",
@@ -68,12 +69,11 @@ def finish(decision: Decision, command: Finish) -> None:
     """An attempt ended by itself: take what it carried, then settle the node or try again."""
     node = decision.state.nodes[command.node]
     decision.cause = node.started_seq
+    record_usage(decision, command)
     # one that asks has a body that runs: it may stop waiting for the answer and end
     if node.attempt != command.attempt or node.status not in _ALIVE:
         decision.fact(ResultStale(command.node, command.attempt, command.outcome))
         return
-    if command.usage is not None:
-        _record_usage(decision, command)
     for said in command.said:
         fact = BranchExtended(said.branch, command.node, command.attempt, said.messages, said.kept)
         decision.fact(fact)
@@ -116,13 +116,14 @@ def would_retry(state: RunState, node: NodeState, error: Failure | None, *, perm
     return not retry.on or (error is not None and error.type in retry.on)
 
 
-def _record_usage(decision: Decision, command: Finish) -> None:
+def record_usage(decision: Decision, command: Finish | AttemptStopped) -> None:
+    """What the attempt's model calls cost, whatever came of it."""
     usage = command.usage
     if usage is not None:
         decision.fact(
             UsageRecorded(
                 command.node, command.attempt, usage.requests, usage.input_tokens, usage.output_tokens,
-                usage.cost_usd, usage.model,
+                usage.cost_usd, usage.model, usage.cache_read,
             )
         )  # fmt: skip
 

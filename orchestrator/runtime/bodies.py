@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.core.commands import Finish
@@ -14,6 +15,7 @@ from orchestrator.runtime.drive import Raised, Returned
 from orchestrator.runtime.inquiries import ask_person
 from orchestrator.runtime.planning import Body, Prepared
 from orchestrator.runtime.slots import Slots
+from orchestrator.runtime.speaking import speak
 from orchestrator.runtime.threads import run_in_thread
 from orchestrator.runtime.turns import RoleTurn
 from roles import Role
@@ -33,6 +35,7 @@ def hooked(prepared: Prepared) -> bool:
         or prepared.returns
         or any(one.writes or one.returns or one.artifacts for one in prepared.plan.operations)
         or any(body.role.artifacts for body in prepared.bodies.values() if body.role is not None)
+        or bool(prepared.speakers)
     )
 
 
@@ -47,7 +50,12 @@ class Bodies:
         self._prepared = prepared
         #: roles whose nodes leave files
         self._leaving = frozenset(
-            name for name, body in prepared.bodies.items() if body.role is not None and body.role.artifacts
+            name
+            for name, role in (
+                *((name, body.role) for name, body in prepared.bodies.items()),
+                *prepared.speakers.items(),
+            )
+            if role is not None and role.artifacts
         )
 
     def of(self, node: NodeState) -> Run:
@@ -58,7 +66,7 @@ class Bodies:
         if operation.flow is not None:
             return self._included
         if operation.role is not None:
-            body = self._prepared.bodies[operation.role]
+            body = self._prepared.bodies.get(operation.role) or self._speaker(node)
         else:
             body = self._prepared.verbs[operation.verb]
         run = body.fn if body.is_async else self._threaded(body)
@@ -71,12 +79,20 @@ class Bodies:
     def on_thread(self, node: NodeState) -> bool:
         """True if the node's body is a plain function, which cannot be stopped."""
         role = node.op.role
-        return role is not None and not self._prepared.bodies[role].is_async
+        body = None if role is None else self._prepared.bodies.get(role)
+        return body is not None and not body.is_async
 
     def role_of(self, node: NodeState) -> Role | None:
         """A node's role."""
-        body = None if node.op.role is None else self._prepared.bodies.get(node.op.role)
-        return None if body is None else body.role
+        if node.op.role is None:
+            return None
+        body = self._prepared.bodies.get(node.op.role)
+        return self._prepared.speakers.get(node.op.role) if body is None else body.role
+
+    def _speaker(self, node: NodeState) -> Body:
+        """A role that a program or a model performs."""
+        role = self._prepared.speakers[node.op.role or ""]
+        return Body(partial(speak, self._engine, node, role), role=role)
 
     async def _included(self, turn: RoleTurn) -> Any:
         include = self._engine.family.include

@@ -247,7 +247,7 @@ class Engine:
             self.kernel.journal.flush()
         return receipt
 
-    def stopped(self, node: NodeState, attempt: int, *, ignored: bool) -> None:
+    def stopped(self, node: NodeState, turn: RoleTurn, *, ignored: bool) -> None:
         """An attempt has stopped because it, or the whole run, was cancelled."""
         if self.closed or node.status in TERMINAL:
             return
@@ -256,7 +256,8 @@ class Engine:
         detail = f"it went on for {self.grace} s after it was told to stop" if ignored else ""
         if self.bodies.on_thread(node):
             ignored, detail = True, "its thread goes on until the function returns; what it gives is dropped"
-        self.tell(AttemptStopped(node.op.name, attempt, "ignored" if ignored else "stopped", detail))
+        word = "ignored" if ignored else "stopped"
+        self.tell(AttemptStopped(node.op.name, turn.attempt, word, detail, turn.usage))
 
     # --- what a worker asks --------------------------------------------------------------------
 

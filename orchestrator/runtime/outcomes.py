@@ -112,6 +112,7 @@ def _whole(
         only_escalation=_only_escalation(value),
         artifacts=turn.left,
         said=said_by(turn, values, failed=False),
+        usage=turn.usage,
     )
     return command, values
 
@@ -160,7 +161,7 @@ def _emissions(
         one, more = incoming(engine, node, found.emission, settled.values, "result", len(taken))
         taken.append(one)
         proposals += more
-    for item in parse_text(_text_of(settled.plain)) if _has_text(settled.plain) else ():
+    for item in _blocks(turn, settled.plain):
         if isinstance(item, Malformed):
             kind = item.kind or "unknown"
             taken.append(EmissionIn(kind, channel="text", reason=item.reason, detail=item.detail))
@@ -186,8 +187,10 @@ def _again(node: NodeState, found: Found, values: list[bytes]) -> list[EmissionI
     return [EmissionIn(emission.emission_kind, position, "result", key, reason="duplicate", detail=detail)]
 
 
-def _has_text(plain: object) -> bool:
-    return _FENCE in _text_of(plain)
+def _blocks(turn: RoleTurn, plain: object) -> list[Emission | Malformed]:
+    """Tagged blocks in what a program printed or a role gave; a model has tools and its text is only text."""
+    text = _text_of(plain) if turn.text is None else turn.text
+    return parse_text(text) if _FENCE in text else []
 
 
 def _text_of(plain: object) -> str:
@@ -332,7 +335,7 @@ def failed(
     if issubclass(type(error), NotApplicable):
         given: list[bytes] = []
         said = said_by(turn, given, failed=False)
-        return Finish(name, attempt, "not_applicable", error=failure, said=said), given
+        return Finish(name, attempt, "not_applicable", error=failure, said=said, usage=turn.usage), given
     values: list[bytes] = []
     proposals: tuple[Proposal, ...] = ()
     predicates: dict[int, bool | str] = {}
@@ -349,6 +352,7 @@ def failed(
         predicates=predicates,
         draw=engine.random.random(),
         said=said_by(turn, values, failed=True),
+        usage=turn.usage,
     )
     return command, values
 

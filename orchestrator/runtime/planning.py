@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from emissions import Verdict
 from orchestrator.agents import CONVERSATIONAL, DEFAULT_BRANCH, VERBS, Branch
 from orchestrator.core.commands import Known
 from orchestrator.core.context import REDUCERS, Reducer
 from orchestrator.core.facts import Failure
 from orchestrator.core.gates import APPROVE, GATE_VERDICT, gate_verdict
-from orchestrator.core.spec import UNLIMITED, Budget, Operation, Plan, Retry, RoleSpec
+from orchestrator.core.spec import UNLIMITED, Budget, Operation, Plan
 from orchestrator.core.status import TERMINAL
-from orchestrator.errors import GraphError, OperationError, UnknownNodeError
+from orchestrator.errors import OperationError, UnknownNodeError
 from orchestrator.flows.conditions import EdgeCondition
 from orchestrator.flows.flow import Flow
 from orchestrator.flows.graph import Graph
-from orchestrator.flows.operations import make_retry
+from orchestrator.runtime.casting import cast_as, nearest, role_for, spec_of
 from orchestrator.runtime.steering import first_context
 from orchestrator.runtime.values import encode, settle
 from roles import Catalogue, Role
@@ -30,8 +28,6 @@ from roles import Catalogue, Role
 __all__ = ["Body", "Prepared", "prepare", "resolved_concurrency"]
 
 _CONCURRENCY_VARIABLE = "CALLBOARD_MAX_CONCURRENCY"
-#: What a child of a function role may be asked to perform: the seed's four verbs.
-_SPAWN_VERBS = ("operate", "chat", "communicate", "ReAct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +54,7 @@ class Prepared:
         known: outcomes that are given. values: the JSON that ``known`` refers to.
         steers: notes that came in the first context, as (text, time).
         flows: included documents, by the path that their nodes name.
+        speakers: roles without a function, which a program or a model performs.
     """
 
     plan: Plan
@@ -70,6 +67,7 @@ class Prepared:
     values: tuple[bytes, ...] = ()
     steers: tuple[tuple[str, str], ...] = ()
     flows: Mapping[str, Flow] = field(default_factory=dict)
+    speakers: Mapping[str, Role] = field(default_factory=dict)
 
 
 def resolved_concurrency(limit: int | None) -> int:
@@ -102,6 +100,7 @@ def prepare(
     context: Mapping[str, Any],
     reducers: Mapping[str, str | Reducer],
     known: Mapping[str, Any],
+    model: str | None = None,
 ) -> Prepared:
     """Resolve every name of a graph; nothing has run if this raises.
 
@@ -114,7 +113,8 @@ def prepare(
     verbs = {name: Body(fn) for name, fn in operations.items()}
     bodies = {role.name: Body(role.fn, role.is_async, role) for role in all_roles if role.fn is not None}
     names = {role.name: role for role in all_roles}
-    resolved = (_operation(one, names, verbs, branches, graph) for one in graph.operations.values())
+    speakers = {role.name: role for role in all_roles if role.fn is None}
+    resolved = (_operation(one, names, verbs, branches, graph, model) for one in graph.operations.values())
     planned = _with_default_branch(tuple(resolved), graph)
     named, custom = _reducers(reducers)
     first, steers = first_context(context)
@@ -123,7 +123,7 @@ def prepare(
         name=graph.name,
         operations=planned,
         edges=tuple(graph.edges),
-        roles=tuple(_spec(role, bodies) for role in all_roles),
+        roles=tuple(spec_of(role, model) for role in all_roles),
         budget=_checked(budget, names),
         limits=dict(limits),
         verbs=tuple(verbs),
@@ -136,7 +136,7 @@ def prepare(
     outcomes, values = _known(known, graph)
     return Prepared(
         plan, bodies, verbs, graph.predicates, dict(graph.returns), custom, outcomes, values, steers,
-        graph.flows,
+        graph.flows, speakers,
     )  # fmt: skip
 
 
@@ -149,41 +149,13 @@ def _all_roles(graph: Graph, roles: Catalogue) -> list[Role]:
     return list(merged)
 
 
-def _spec(role: Role, bodies: Mapping[str, Body]) -> RoleSpec:
-    speaks = role.name not in bodies
-    return RoleSpec(
-        name=role.name,
-        emits=tuple(kind.emission_kind for kind in role.grants),
-        models=tuple(role.models),
-        escalates_to=role.escalates_to,
-        speaks=speaks,
-        verbs=_SPAWN_VERBS if speaks else ("operate",),
-        retry=_retry(role),
-        timeout=role.timeout,
-    )
-
-
-def _retry(role: Role) -> Retry | None:
-    retry = role.retry
-    if retry is None or isinstance(retry, Retry):
-        return retry
-    given = Retry(
-        attempts=retry.attempts,
-        backoff=retry.backoff,
-        factor=retry.factor,
-        max_delay=retry.max_delay,
-        jitter=retry.jitter,
-        on=tuple(retry.on),
-    )
-    return make_retry(given, f"retry of role {role.name}")
-
-
 def _operation(
     operation: Operation,
     roles: Mapping[str, Role],
     verbs: Mapping[str, Body],
     branches: Mapping[str, Branch],
     graph: Graph,
+    model: str | None,
 ) -> Operation:
     if (
         operation.branch is not None
@@ -200,7 +172,7 @@ def _operation(
     if operation.flow is not None:
         return operation
     if operation.role is not None:
-        return _with_role(operation, _role(operation, roles))
+        return cast_as(operation, role_for(operation, roles, model), model)
     if operation.inquiry is not None or operation.verb in verbs:
         return msgspec.structs.replace(operation, speaks=operation.verb in CONVERSATIONAL)
     if operation.verb in VERBS:
@@ -211,7 +183,7 @@ def _operation(
         raise OperationError(message)
     known = [*verbs, *VERBS]
     message = f"{operation.name} performs {operation.verb!r}, which no session operation is called"
-    raise OperationError(message + _nearest(operation.verb, known))
+    raise OperationError(message + nearest(operation.verb, known))
 
 
 def _with_default_branch(planned: tuple[Operation, ...], graph: Graph) -> tuple[Operation, ...]:
@@ -229,51 +201,13 @@ def _with_default_branch(planned: tuple[Operation, ...], graph: Graph) -> tuple[
     )
 
 
-def _role(operation: Operation, roles: Mapping[str, Role]) -> Role:
-    role = roles.get(operation.role or "")
-    if role is None:
-        message = f"{operation.name} names role {operation.role!r}, which is not known"
-        raise OperationError(message + _nearest(operation.role or "", roles))
-    if role.fn is None:
-        message = (
-            f"{operation.name}: role {role.name!r} has no function and there is no model backend here; "
-            f"give it a function with @role()"
-        )
-        raise OperationError(message)
-    if operation.gate is not None and Verdict not in role.emits:
-        message = (
-            f"{operation.name} is a gate, but role {role.name!r} does not declare Verdict; add it to emits="
-        )
-        raise GraphError(message)
-    return role
-
-
-def _with_role(operation: Operation, role: Role) -> Operation:
-    """What the role says where the node says nothing."""
-    speaks = role.fn is None
-    if role.retry is None and role.timeout is None and not role.models and operation.speaks is speaks:
-        return operation
-    return msgspec.structs.replace(
-        operation,
-        retry=operation.retry or _retry(role),
-        timeout=operation.timeout if operation.timeout is not None else role.timeout,
-        models=operation.models or tuple(role.models),
-        speaks=speaks,
-    )
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(sorted(known)) or 'none'}"
-
-
 def _reducers(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Reducer]]:
     named: dict[str, str] = {}
     custom: dict[str, Reducer] = {}
     for key, reducer in given.items():
         if isinstance(reducer, str):
             if reducer not in REDUCERS:
-                message = f"context key {key!r}: no reducer {reducer!r}" + _nearest(reducer, REDUCERS)
+                message = f"context key {key!r}: no reducer {reducer!r}" + nearest(reducer, REDUCERS)
                 raise OperationError(message)
             named[key] = reducer
         elif callable(reducer):
@@ -308,7 +242,7 @@ def _checked(budget: Budget, roles: Mapping[str, Role]) -> Budget:
         raise OperationError(message)
     for assignee in budget.assignees or ():
         if assignee not in roles:
-            message = f"budget.assignees names {assignee!r}, which is no role" + _nearest(assignee, roles)
+            message = f"budget.assignees names {assignee!r}, which is no role" + nearest(assignee, roles)
             raise OperationError(message)
     return budget
 
@@ -327,13 +261,13 @@ def _check_limits(plan: Plan, roles: Mapping[str, Role]) -> None:
             message = f"limit {resource!r} is {count!r}; give a number of at least 1"
             raise OperationError(message)
         if kind == "role" and name not in roles:
-            message = f"limit {resource!r}: no role is called {name!r}" + _nearest(name, roles)
+            message = f"limit {resource!r}: no role is called {name!r}" + nearest(name, roles)
             raise OperationError(message)
     named = [resource.partition(":")[2] for resource in plan.limits if resource.startswith("name:")]
     for operation in plan.operations:
         for name in operation.uses:
             if name not in named:
-                message = f"{operation.name} uses {name!r}, which no limit is called" + _nearest(name, named)
+                message = f"{operation.name} uses {name!r}, which no limit is called" + nearest(name, named)
                 raise OperationError(message)
 
 
@@ -343,7 +277,7 @@ def _known(known: Mapping[str, Any], graph: Graph) -> tuple[tuple[Known, ...], t
     for name, given in known.items():
         if name not in graph.operations:
             message = f"known names {name!r}, which is no node of {graph.name}"
-            raise UnknownNodeError(message + _nearest(name, graph.operations))
+            raise UnknownNodeError(message + nearest(name, graph.operations))
         status = getattr(given, "status", None)
         if status is None or not hasattr(given, "vetoed_by"):
             raw, _, plain = settle(given, name)

@@ -44,7 +44,7 @@ async def prepare(engine: Engine, node: NodeState, turn: RoleTurn) -> bool:
             turn.tell(note.text)
     if node.status is Status.RUNNING and node.attempt == turn.attempt:
         return True
-    engine.stopped(node, turn.attempt, ignored=False)
+    engine.stopped(node, turn, ignored=False)
     return False
 
 
@@ -73,7 +73,7 @@ def said_by(turn: RoleTurn, values: list[bytes], *, failed: bool) -> tuple[SaidI
     tail = () if turn.branch is None else tuple(turn.branch.tail)
     if not tail:
         return ()
-    count = answered(tail) if failed else len(tail)
+    count = 0 if turn.traceless else answered(tail) if failed else len(tail)
     said: list[SaidIn] = []
     for part, kept in ((tail[:count], True), (tail[count:], False)):
         if not part:

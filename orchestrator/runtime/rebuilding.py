@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +42,19 @@ def rebuild(
     flow = _document(definition, new_definition=new_definition)
     documents = Catalogue() if flow is None else flow.roles
     bodies: dict[str, Body] = {}
+    speakers: dict[str, Role] = {}
     for spec in state.plan.roles:
         role = _role(spec.name, (roles, documents), definition, new_definition=new_definition)
         if role is not None and role.fn is not None:
             bodies[spec.name] = Body(role.fn, role.is_async, role)
+        elif role is not None:
+            speakers[spec.name] = role
     verbs = {name: Body(fn) for name, fn in operations.items()}
     for key, text in definition.functions.items():
         kind, _, name = key.partition(":")
         if kind == "verb" and name not in verbs:
             verbs[name] = Body(load(text, key, changed_ok=new_definition))
-    _check_known(state, bodies, verbs)
+    _check_known(state, bodies.keys() | speakers.keys(), verbs)
 
     def found(kind: str) -> dict[str, Any]:
         return {
@@ -61,8 +64,9 @@ def rebuild(
         }
 
     conditions = _conditions(definition, found(CONDITION), found(NEGATED))
+    returns, reducers = found("returns"), found("reducer")
     flows = _included(flow, definition, new_definition=new_definition)
-    return Prepared(state.plan, bodies, verbs, conditions, found("returns"), found("reducer"), flows=flows)
+    return Prepared(state.plan, bodies, verbs, conditions, returns, reducers, flows=flows, speakers=speakers)
 
 
 def _document(definition: Definition, *, new_definition: bool) -> Flow | None:
@@ -138,7 +142,7 @@ def _conditions(
     return tuple(made)
 
 
-def _check_known(state: RunState, bodies: Mapping[str, Body], verbs: Mapping[str, Body]) -> None:
+def _check_known(state: RunState, bodies: Collection[str], verbs: Mapping[str, Body]) -> None:
     """Every node that may still run has something that runs for it."""
     for node in state.nodes.values():
         role, verb = node.op.role, node.op.verb

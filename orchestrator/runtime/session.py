@@ -47,6 +47,8 @@ class Session(Runs):
         fsync: ``always`` survives a power cut, ``never`` survives the end of the process.
         limits: resource (``role:critic``, ``model:x``, ``name:db``) -> how many nodes at once.
         grace: seconds that a role has after it was told to stop.
+        model: performs every role that a model performs, such as ``test`` or ``openai:NAME``; the roles' own
+            models if None.
         seed: of the jitter in backoffs; None draws one.
         folder: where runs get their folders; ``runs`` beside the journal by default, without one on disk a
             temporary folder that goes when the session is left.
@@ -67,6 +69,7 @@ class Session(Runs):
         seed: int | None = None,
         folder: str | Path | None = None,
         clock: Callable[[], int] | None = None,
+        model: str | None = None,
     ) -> None:
         super().__init__(roles, store_of(journal, fsync))
         self._limits = dict(limits or {})
@@ -74,6 +77,7 @@ class Session(Runs):
         self._fleeting = folder is None and not self._store.durable
         self._folder = self._store.folder if folder is None else Path(folder)
         self._clock = clock or time.monotonic_ns
+        self._model = model
         self._stack: AsyncExitStack | None = None
         self._includes = Includes(self)
 
@@ -255,6 +259,7 @@ class Session(Runs):
             context={**bound.context, **(options.context or {})},
             reducers={**bound.reducers, **(options.reducers or {})},
             known=options.known or {},
+            model=self._model,
         )
         self.branches.update(branches)
         run_id = new_run_id() if options.child is None else options.child.run

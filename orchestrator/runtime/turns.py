@@ -14,7 +14,7 @@ from anyio import CancelScope, Event, sleep_forever
 from pydantic import TypeAdapter
 
 from emissions import Emission, Receipt, Refused
-from orchestrator.core.commands import Ask, Memoise
+from orchestrator.core.commands import Ask, Memoise, Usage
 from orchestrator.core.context import view_of
 from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.scopes import context_mapping, node_scope
@@ -64,6 +64,12 @@ class RoleTurn:
     spoken_as: str = ""
     chunks: int = 0
     kept: int = 0
+    #: nothing that it says stays in the conversation
+    traceless: bool = False
+    #: where tagged blocks are looked for, if not in the value
+    text: str | None = None
+    #: what its model calls have cost so far
+    usage: Usage | None = None
     deadline: float | None = None
     #: the files that it declared and left, when its body has returned
     left: tuple[LeftArtifact, ...] = ()

@@ -17,7 +17,7 @@ from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 from roles import Emitted, NodeError
 
-__all__ = ["Inputs", "RunView", "emissions_of", "failures_of", "inputs_of", "sources_of"]
+__all__ = ["Inputs", "RunView", "ancestors", "emissions_of", "failures_of", "inputs_of", "sources_of"]
 
 E = TypeVar("E", bound=Emission)
 _decode = msgspec.json.decode

@@ -264,7 +264,7 @@ class Workers:
                 return False
         else:
             ignored = isinstance(outcome, Cancelled) and outcome.ignored
-            engine.stopped(node, turn.attempt, ignored=ignored)
+            engine.stopped(node, turn, ignored=ignored)
         return not scope.cancel_called
 
     def _out_of_time(self, node: NodeState, turn: RoleTurn, outcome: Outcome) -> None:
@@ -281,7 +281,7 @@ class Workers:
         """The worker ends with its attempt unsettled: by the run's end, or by something unforeseen."""
         engine = self._engine
         if engine.closed or engine.cancelled_from_outside():
-            engine.stopped(node, turn.attempt, ignored=False)
+            engine.stopped(node, turn, ignored=False)
             return
         command, values = failed(engine, node, turn, WorkerLost("its worker ended"), "worker_lost")
         engine.settle(command, values)

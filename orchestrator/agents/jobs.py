@@ -1,0 +1,103 @@
+"""One turn of an agent as its backend sees it, whatever the backend is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from emissions import Emission, Receipt
+from orchestrator.agents.branches import Message
+from roles import Brief, Prompt, Role
+
+__all__ = ["Backend", "Job", "Spent", "Stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What calls of a model cost.
+
+    Attributes:
+        requests: calls, failed ones included. input_tokens, output_tokens: as the provider counted.
+        cache_read: input tokens that the provider had kept from earlier calls; part of input_tokens.
+        cost_usd: None where the price is not known. model: the one that was called.
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cost_usd: float | None = None
+    model: str | None = None
+
+
+class Stage(Protocol):
+    """What a backend may do to the world: the turn, as far as an agent needs it."""
+
+    @property
+    def node(self) -> str:
+        """The node's name."""
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is."""
+
+    @property
+    def workdir(self) -> Path:
+        """The folder that the node works in."""
+
+    @property
+    def artifacts(self) -> Mapping[str, Path]:
+        """Where declared files belong."""
+
+    async def emit(self, emission: Emission, /) -> Receipt:
+        """Say something to the house."""
+
+    async def ask(self, question: str, /) -> Any:
+        """Ask a person."""
+
+    def report(self, text: str, /) -> None:
+        """Say what is going on."""
+
+    def steers(self) -> Sequence[str]:
+        """What an operator has said meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One turn.
+
+    Attributes:
+        stage: the turn. role, brief, prompt: who works, and what is shown.
+        history: the conversation so far. verb: what is performed.
+        models: the model of this tier, then those that step in for it. effort: how hard it thinks.
+        tools: functions that the role may use. returns: JSON Schema of the value.
+        spend: told what calls cost, as they are made. say: adds messages to the conversation.
+        read: gives the text in which tagged blocks are emissions.
+    """
+
+    stage: Stage
+    role: Role
+    brief: Brief
+    prompt: Prompt
+    history: Sequence[Message] = ()
+    verb: str = "operate"
+    models: Sequence[str] = ()
+    effort: str | None = None
+    tools: Sequence[Callable[..., Any]] = ()
+    returns: Mapping[str, Any] | None = None
+    spend: Callable[[Spent], None] = field(default=lambda _spent: None)
+    say: Callable[[Sequence[Message]], None] = field(default=lambda _messages: None)
+    read: Callable[[str], None] = field(default=lambda _text: None)
+
+
+class Backend(Protocol):
+    """Performs a job and returns the node's value."""
+
+    def __call__(self, job: Job, /) -> Awaitable[Any]:
+        """Perform it; raises what fails the node."""
