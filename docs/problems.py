@@ -146,11 +146,17 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
         ),
         (
             (
-                "…: role … has no function, and this version runs no language models: the run would be refused; give it a function with @role()",
+                "…: role … has no function and no program, and nothing names a model: write model:, or say it at the run: --model PROVIDER:NAME",
+            ),
+            "**Warning.** The document is right; a run that names no model is refused",
+            "Name a model: at the node, in `defaults:`, in the role, or with `--model`",
+        ),
+        (
+            (
                 "…: … without a role is for language models, and this version runs none: the run would be refused; give it a role with a function",
             ),
             "**Warning.** The document is right, and this release cannot run it",
-            "Give it a role with a function",
+            "Give it a role",
         ),
         (
             (

@@ -16,7 +16,7 @@ class Offer:
     """One emission as it is offered.
 
     Attributes:
-        when: the occasion, as the end of "Emit it ...".
+        when: the occasion, as the end of "Emit it ..."; of a type that the house does not know, all of it.
         example: a good one, as JSON data; None for a type that the house does not know.
     """
 
@@ -218,4 +218,4 @@ def offer_of(kind: type[Emission]) -> Offer:
     known = OFFERS.get(kind.emission_kind)
     if known is not None:
         return known
-    return Offer(" ".join((inspect.getdoc(kind) or "when you have one").split()))
+    return Offer(" ".join((inspect.getdoc(kind) or "Emit it when you have one.").split()))

@@ -152,11 +152,11 @@ def _may_emit(brief: Brief) -> str:
 def _kind(kind: type[Emission], brief: Brief) -> str:
     offer, name = offer_of(kind), tag(kind)
     head = f"`emit_{name}`" if brief.channel == "tools" else f"`{name}`"
+    if offer.example is None:
+        return f"{head}: {kind.emission_kind}. {offer.when}"
     line = f"{head}: {kind.emission_kind}. Emit it {offer.when}."
     if kind is EscalationRequest:
         line += " Everybody may."
-    if offer.example is None:
-        return line
     example = _for_here(kind, offer.example, brief)
     shown = json.dumps(example, ensure_ascii=False, indent=1)
     fence = "json" if brief.channel == "tools" else name

@@ -130,6 +130,7 @@ def roles(
     flow: Annotated[
         Path | None, typer.Option("--flow", metavar="FLOW", help="With the cast of this flow.")
     ] = None,
+    prompt: Annotated[bool, typer.Option("--prompt", help="The text that a model is shown of it.")] = False,
     debug: Debug = False,
 ) -> int:
     """List the roles of the library and of a cast, or show one.
@@ -138,9 +139,10 @@ def roles(
     Examples:
       callboard roles
       callboard roles critic
+      callboard roles critic --prompt
       callboard roles scout --flow audit/flow.yaml
     """  # noqa: D301
-    return int(_late("roles")(options.Asked(name, flow)))
+    return int(_late("roles")(options.Asked(name, flow, prompt=prompt)))
 
 
 @_lists.command("emissions")

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -19,7 +19,7 @@ from orchestrator.cli.edge import say, say_json
 from orchestrator.cli.opening import UsageError, open_flow
 from orchestrator.cli.options import Asked
 from orchestrator.core.facts import FACTS, Fact
-from roles import Artifact, Catalogue, Role, library
+from roles import Artifact, Brief, Catalogue, Role, build_prompt, library
 
 __all__ = ["emissions", "events", "names", "roles"]
 
@@ -70,8 +70,16 @@ def roles(asked: Asked) -> int:
         return 0
     if asked.name not in catalogue:
         raise UsageError(f"there is no role {asked.name!r}{_nearest(asked.name, catalogue.names)}")
-    say("\n".join(_role(catalogue.get(asked.name))))
+    found = catalogue.get(asked.name)
+    say(_prompt(found, catalogue) if asked.prompt else "\n".join(_role(found)))
     return 0
+
+
+def _prompt(role: Role, catalogue: Catalogue) -> str:
+    """What a role is shown where it may use all of its grants and everybody else may get work."""
+    others = {one.name: one.description for one in catalogue if one is not role}
+    channel: Literal["tools", "blocks"] = "tools" if role.program is None else "blocks"
+    return str(build_prompt(Brief(role=role, grants=role.grants, channel=channel, assignees=others)))
 
 
 def _role_line(role: Role) -> str:
@@ -106,6 +114,8 @@ def _near(place: str) -> str:
 
 
 def _performer(role: Role) -> str:
+    if role.program is not None:
+        return f"the program {' '.join(role.program.argv)}"
     if role.fn is None:
         return "a model"
     called = getattr(role.fn, "__qualname__", role.name)

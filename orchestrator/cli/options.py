@@ -138,11 +138,13 @@ class Asked:
 
     Attributes:
         name: which one; None lists all. flow: whose cast is listed as well. schema: as JSON Schema.
+        prompt: what the role is shown.
     """
 
     name: str | None = None
     flow: Path | None = None
     schema: bool = False
+    prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from orchestrator.cli.journals import find, reading, recorded
 from orchestrator.cli.opening import UsageError
 from orchestrator.cli.options import ShowOptions, StoryOptions
 from orchestrator.cli.page import page
+from orchestrator.cli.shown import shown
 from orchestrator.cli.summary import Told, decision, details, headline, result_json
 from orchestrator.cli.views import forked_from
 from orchestrator.core.state import NodeState, RunState
@@ -160,12 +161,15 @@ def story(options: StoryOptions) -> int:
         lines = tell(reader.records(run_id), options.node)
         run = RecordedRun(run_id)
         lives = generations(run, reader.records(run_id), options.node)
+        texts = list(shown(reader.records(run_id), options.node))
     if not lives and not lines:
         near = get_close_matches(options.node, run.state.nodes, 1)
         hint = f"; did you mean {near[0]}?" if near else f"; `callboard show {run_id}` lists them"
         raise UsageError(f"run {run_id} has no node {options.node!r}{hint}")
     if options.json:
-        say_json(msgspec.json.encode(_json(run, options.node, lines, lives)))
+        told = _json(run, options.node, lines, lives)
+        told["shown"] = [{"attempt": attempt, "text": text} for attempt, text in texts]
+        say_json(msgspec.json.encode(told))
         return 0
     say("\n".join(clean(line) for line in lines))
     for life in lives:
@@ -173,6 +177,8 @@ def story(options: StoryOptions) -> int:
             say(f"\n--- generation {life.number}: {life.status}{', dropped since' if life.dropped else ''}")
         for text in _life(life):
             say(text)
+    for attempt, text in texts:
+        say(f"\nshown in attempt {attempt}\n{_indented(clean_lines(text))}")
     return 0
 
 

@@ -107,10 +107,11 @@ class _Checker:
     def _unperformed(self, name: str) -> Iterator[Problem]:
         """Who would have to perform a node and cannot."""
         node, role, place = self.document.nodes[name], self.outline.role(name), ("nodes", name)
-        if role is not None and role.fn is None:
+        modelled = node.model or self.document.defaults.model or (role is not None and role.models)
+        if role is not None and role.fn is None and role.program is None and not modelled:
             message = (
-                f"{name}: role {role.name} has no function, and this version runs no language models: "
-                "the run would be refused; give it a function with @role()"
+                f"{name}: role {role.name} has no function and no program, and nothing names a model: write "
+                "model:, or say it at the run: --model PROVIDER:NAME"
             )
             yield self.tell((*place, "role"), message, Severity.WARNING)
         verb = node.operation
