@@ -59,7 +59,9 @@ def _instances_added(state: RunState, fact: f.InstancesAdded, frame: Frame) -> N
 
 
 def _instances_settled(state: RunState, fact: f.InstancesSettled, _frame: Frame) -> None:
-    state.nodes[fact.node].left_out = len(fact.failed)
+    node = state.nodes[fact.node]
+    # a list that was given lacks nothing
+    node.left_out = 0 if node.restored else len(fact.failed)
     failed = (name for name in fact.failed if state.nodes[name].status is Status.FAILED)
     accept_failures(state, failed)
 

@@ -80,9 +80,9 @@ class InstancesAdded(Fact, frozen=True):
 
 
 class InstancesSettled(Fact, frozen=True):
-    """Every instance of a ``for_each`` node has settled; ``failed`` names those that left no value.
+    """A ``for_each`` node settles after its instances; ``failed`` names those that left no value.
 
-    Their failures are the node's from here on: it fails, or it goes on without them.
+    Their failures are the node's from here on: it fails, goes on without them, or was given its outcome.
     """
 
     node: str

@@ -19,7 +19,7 @@ from orchestrator.core.facts import (
     NodeVetoed,
 )
 from orchestrator.core.gates import judge_gate, person_decides
-from orchestrator.core.outcomes import after, stop_instances
+from orchestrator.core.outcomes import after
 from orchestrator.core.state import NodeState
 from orchestrator.core.status import TERMINAL, Status
 
@@ -66,7 +66,6 @@ def _restore(decision: Decision, node: NodeState, known: Known) -> None:
         why = "" if known.status == Status.COMPLETED else f"it was restored as {known.status}"
         judge_gate(decision, node, known.gate_verdict, why)
     after(decision, node, ())
-    stop_instances(decision, node, f"{node.op.name} was given its outcome")
 
 
 def _fact(node: NodeState, known: Known) -> Fact:

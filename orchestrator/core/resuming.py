@@ -16,12 +16,13 @@ from orchestrator.core.facts import (
     AttemptGivenBack,
     BudgetRaised,
     DrainRequested,
+    InstancesSettled,
     NodeDropped,
     NodeReopened,
     RunResumed,
 )
 from orchestrator.core.fans import left_out
-from orchestrator.core.outcomes import stopped
+from orchestrator.core.outcomes import stop_instances, stopped
 from orchestrator.core.restoring import given_nodes
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import LIVE, RunReason, Status
@@ -59,6 +60,13 @@ def resume(decision: Decision, command: Resume) -> None:
             decision.fact(AttemptGivenBack(node.op.name, node.attempt, str(previous)))
         elif node.status is Status.STOPPING:
             stopped(decision, node, "stopped", "")
+    for one in command.settled:
+        # given back above if they ran: their bodies are gone with their process
+        node = state.nodes[one.node]
+        if node.opened:
+            # the outcome stands for all of them
+            decision.fact(InstancesSettled(one.node, left_out(state, node)))
+            stop_instances(decision, node, f"{one.node} was given its outcome")
     _reopen(decision, reopened)
     start_all(decision)
 

@@ -23,6 +23,7 @@ AFTERWARDS = (
     f.ResultStale,
     f.EmissionRefused,
     f.SpawnRefused,
+    f.InstancesSettled,
     f.NodeReopened,
     f.NodeDropped,
     f.StepMemoised,

@@ -76,6 +76,10 @@ def scene_of(state: RunState, name: str, recorded: Outcome | None) -> Scene:
         OperationError: it has not settled, its role is no function, or it cannot be found again.
     """
     node = state.nodes[name]
+    if node.op.for_each is not None:
+        raise OperationError(f"{name} runs once per element; try an instance of it, such as {name}.1")
+    if node.op.inquiry is not None:
+        raise OperationError(f"{name} asks a person; there is no role to try")
     if recorded is None:
         raise OperationError(
             f"{name} is {node.status.value}: only a node that completed or failed runs again"

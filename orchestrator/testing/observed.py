@@ -102,7 +102,7 @@ def observe(found: Observed, state: RunState, names: frozenset[str]) -> None:
     """
     found.reason = str(state.ended or state.suspended)
     found.nodes = len(state.nodes)
-    found.depth = max((node.depth for node in state.nodes.values()), default=0)
+    found.depth = max((node.generations for node in state.nodes.values()), default=0)
     for node in state.nodes.values():
         name = _planned(node, names)
         found.outcomes[node.op.name] = _outcome(node)

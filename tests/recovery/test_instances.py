@@ -102,6 +102,22 @@ def test_what_was_left_out_stays_out(ram: Path, backend: Backend):
     assert first.state.nodes["z"].value == b'{"fan":[[1,"x"]]}'
 
 
+@BACKENDS
+def test_a_fork_that_gives_the_list(ram: Path, backend: Backend):
+    """A given list stands for every instance: what ran is cancelled, what failed makes nothing fail."""
+    first = process(ram, backend, fan("bad", "late", "y"), Point(3, "after"))
+    assert first.state.nodes["fan.1"].status == "failed"
+
+    def forked(session: Session) -> Awaitable[Run]:
+        return session.fork(first.run, at=first.records[-1].last, values={"fan": [1]})
+
+    last = process(ram, backend, forked)
+    assert last.state.ended == "completed"
+    assert last.state.nodes["z"].value == b'{"fan":[1]}'
+    assert (last.state.nodes["fan"].left_out, statuses(last)["fan.2"]) == (0, "cancelled")
+    decided_again(last.records)
+
+
 def asking(*, gate: bool) -> Callable[[Session], Awaitable[Run]]:
     def begin(session: Session) -> Awaitable[Run]:
         graph = OperationGraphBuilder()
