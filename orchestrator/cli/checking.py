@@ -86,6 +86,7 @@ def _budget(flow: Flow) -> dict[str, Any]:
         most = max((_attempts(flow, role, None) for role in budget.assignees or ()), default=1)
         found |= {name: getattr(budget, name) for name in ("spawns", "depth", "escalations", "concurrency")}
         found |= {name: getattr(budget, name) for name in _LIMITS}
+        added += flow.document.max_nodes or 0
         found["worst_case_nodes"] = found["planned_nodes"] + instances + added
         found["worst_case_attempts"] = found["planned_attempts"] + added * most
     return {"budget": found}

@@ -18,7 +18,7 @@ from orchestrator.core.spec import Edge, EdgeKind
 from orchestrator.core.state import EdgeState, Emitted, Escalation, NodeState, RunState, Write
 from orchestrator.core.status import Status
 
-__all__ = ["GROWTH"]
+__all__ = ["GROWTH", "link"]
 
 
 def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
@@ -44,7 +44,7 @@ def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
     if fact.key is not None:
         state.injections[fact.parent, fact.key] = operation.name
     for edge in fact.edges:
-        _link(state, edge)
+        link(state, edge)
     if fact.splice and parent is not None:
         _splice(state, parent, node)
 
@@ -66,7 +66,8 @@ def _instances_settled(state: RunState, fact: f.InstancesSettled, _frame: Frame)
     accept_failures(state, failed)
 
 
-def _link(state: RunState, edge: Edge) -> None:
+def link(state: RunState, edge: Edge) -> None:
+    """Put an edge between two nodes that are there."""
     link = EdgeState(edge.source, edge.target, edge)
     source = state.nodes[edge.source]
     source.outs = grown(source.outs, link)

@@ -1,14 +1,18 @@
-"""``evolve`` for facts about the child runs of a run."""
+"""``evolve`` for facts about the child runs of a run, and about plans that are made while it goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from orchestrator.core import facts as f
+from orchestrator.core.apply_growth import link
+from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
-from orchestrator.core.settling import leave_status
-from orchestrator.core.state import RunState
+from orchestrator.core.settling import drop_request, leave_status
+from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
 __all__ = ["INCLUDING"]
@@ -49,7 +53,31 @@ def _count(state: RunState, name: str, spawns: int, escalations: int) -> None:
     state.escalations += escalations
 
 
+def _planned(state: RunState, fact: f.NodesPlanned, _frame: Frame) -> None:
+    # born after every planned node, and after what was injected before
+    first = len(state.plan.operations) + state.injected
+    for number, operation in enumerate(fact.operations):
+        state.nodes[operation.name] = NodeState(operation, Birth(first + number), operation.name)
+    for edge in fact.edges:
+        link(state, edge)
+    state.live += len(fact.operations)
+    operations, edges = (*state.plan.operations, *fact.operations), (*state.plan.edges, *fact.edges)
+    state.plan = msgspec.structs.replace(state.plan, operations=operations, edges=edges)
+
+
+def _plan_refused(state: RunState, fact: f.PlanRefused, frame: Frame) -> None:
+    node = state.nodes[fact.node]
+    leave_status(state, node)
+    drop_request(state, node)
+    node.given_back += 1
+    node.plan_faults = fact.faults
+    node.status, node.ready_at = Status.READY, frame.at
+    state.ready[fact.node] = None
+
+
 INCLUDING: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
+    f.NodesPlanned: _planned,
+    f.PlanRefused: _plan_refused,
     f.ChildRunStarted: _started,
     f.ChildRunHeld: _held,
     f.ChildRunEnded: _ended,

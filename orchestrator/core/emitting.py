@@ -61,15 +61,22 @@ def _take(decision: Decision, node: NodeState, emission: EmissionIn) -> Receipt:
     nth, again = _sighting(node, emission, payload)
     if again is not None:
         return _seen(decision, node, emission, again)
-    if not _declared(decision.state, node, emission.kind) and (
-        emission.kind not in grants_of(decision.state, node)
+    if (
+        not _planning(node, emission)
+        and not _declared(decision.state, node, emission.kind)
+        and (emission.kind not in grants_of(decision.state, node))
     ):
         return refuse(decision, node, emission, "not_granted", _not_granted(decision.state, node, emission))
-    act = _ACTS.get(emission.kind)
+    act = None if _planning(node, emission) else _ACTS.get(emission.kind)
     child = None if act is None else act(decision, node, emission, payload)
     if isinstance(child, Refused):
         return child
     return accept(decision, node, emission, nth, child)
+
+
+def _planning(node: NodeState, emission: EmissionIn) -> bool:
+    """True for a task of a node that plans its run: it is kept until the plan is whole."""
+    return node.op.casting is not None and emission.kind == "TaskAssignment"
 
 
 def _declared(state: RunState, node: NodeState, kind: str) -> bool:
@@ -128,7 +135,7 @@ def _seen(decision: Decision, node: NodeState, emission: EmissionIn, number: int
         refused = refuse(decision, node, emission, "duplicate", detail)
         if emission.key is not None and emission.channel == "call":
             return refused
-    elif emission.kind in _OF_ATTEMPT:
+    elif emission.kind in _OF_ATTEMPT or _planning(node, emission):
         return _said_again(decision, node, emission, entry)
     else:
         # on record, so that what this attempt says next is numbered in the same way when it is decided again
@@ -139,7 +146,7 @@ def _seen(decision: Decision, node: NodeState, emission: EmissionIn, number: int
 def _said_again(decision: Decision, node: NodeState, emission: EmissionIn, entry: Emitted) -> Receipt:
     """What counts for its attempt only counts again when a later attempt says it; it stays one entry."""
     position = emission.payload or 0
-    act = _ACTS.get(emission.kind)
+    act = None if _planning(node, emission) else _ACTS.get(emission.kind)
     child = None if act is None else act(decision, node, emission, decision.values[position])
     if isinstance(child, Refused):
         return child

@@ -36,6 +36,7 @@ class _Account:
         self.spawns = self.escalations = self.running = 0
         self.over = ""
         #: children that this record's emissions and injections have made, not yet announced
+        self.planners: set[str] = set()
         self.added: dict[str, f.NodeAdded] = {}
         self.steers: dict[int, bool] = {}
         self.questions: dict[tuple[str, str], bool] = {}
@@ -158,7 +159,7 @@ class _Account:
         node = self.nodes[fact.node]
         self._stops(node)
         node.asked = isinstance(fact, f.QuestionAsked)
-        node.ready = isinstance(fact, f.AttemptGivenBack | f.ChildRunHeld)
+        node.ready = isinstance(fact, f.AttemptGivenBack | f.ChildRunHeld | f.PlanRefused)
         if isinstance(fact, f.QuestionAsked):
             self.questions[fact.node, fact.key] = False
 
@@ -181,8 +182,23 @@ class _Account:
         self.budget = fact.plan.budget
         for operation in fact.plan.operations:
             self._admit(operation.name)
+        self.planners = {one.name for one in fact.plan.operations if one.casting is not None}
         for edge in fact.plan.edges:
             self.nodes[edge.source].outs.append(edge)
+
+    def cast(self, fact: f.NodesPlanned) -> None:
+        """A planner's tasks enter together, while it runs."""
+        self.current_node(fact.node)
+        for operation in fact.operations:
+            self._admit(operation.name)
+        for edge in fact.edges:
+            self.nodes[edge.source].outs.append(edge)
+
+    def current_node(self, name: str) -> None:
+        """Only what runs makes a plan, and it makes one."""
+        if name not in self.planners or not self.nodes[name].running:
+            self.breach(f"{name} plans, and is no planner that runs")
+        self.planners.discard(name)
 
     def _admit(self, name: str) -> None:
         if name in self.nodes:
@@ -235,11 +251,12 @@ class _Account:
         """Emissions count up by one; an accepted request to grow is exactly one node (law 3)."""
         self.current(fact)
         node = self.nodes[fact.node]
-        said_again = fact.emission in OF_ATTEMPT and 1 <= fact.number <= node.emitted
+        plans = fact.node in self.planners and fact.emission == "TaskAssignment"
+        said_again = (fact.emission in OF_ATTEMPT or plans) and 1 <= fact.number <= node.emitted
         if fact.number != node.emitted + 1 and not said_again:
             self.breach(f"{fact.node} emits number {fact.number} after {node.emitted}")
         node.emitted = max(node.emitted, fact.number)
-        if fact.emission in GROWING:
+        if fact.emission in GROWING and not plans:
             child = self.nodes.get(fact.child or "")
             if child is None or child.spawned != 1:
                 self.breach(f"{fact.emission} of {fact.node} made {fact.child!r}, which was not spawned")
@@ -322,6 +339,8 @@ class _Account:
 #: Any: the table pairs each kind of fact with the method that takes it.
 _RULES: Mapping[type[f.Fact], Callable[[_Account, Any], None]] = {
     f.GraphPlanned: _Account.planned,
+    f.NodesPlanned: _Account.cast,
+    f.PlanRefused: _Account.pauses,
     f.NodeAdded: _Account.grew,
     f.NodeSpawned: _Account.spawned,
     f.NodeReady: _Account.ready,

@@ -33,6 +33,8 @@ __all__ = [
     "NodeStarted",
     "NodeStopping",
     "NodeVetoed",
+    "NodesPlanned",
+    "PlanRefused",
     "ResultStale",
 ]
 
@@ -55,6 +57,22 @@ class NodeAdded(Fact, frozen=True):
     def node(self) -> str:
         """The new node's name."""
         return self.operation.name
+
+
+class NodesPlanned(Fact, frozen=True):
+    """A planner's tasks became planned nodes, with all of their edges; they are no spawns."""
+
+    node: str
+    operations: tuple[Operation, ...]
+    edges: tuple[Edge, ...] = ()
+
+
+class PlanRefused(Fact, frozen=True):
+    """A plan cannot be carried out: it is returned to its planner, once, with everything that is wrong."""
+
+    node: str
+    attempt: int
+    faults: tuple[str, ...]
 
 
 class NodeSpawned(Fact, frozen=True):

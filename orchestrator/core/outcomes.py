@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emissions import Refused
+from orchestrator.core.casting import cast_plan, refuse_plan
 from orchestrator.core.closing import stop_run
 from orchestrator.core.commands import AttemptStopped, Finish
 from orchestrator.core.decisions import Decision, Why
@@ -89,6 +90,8 @@ def finish(decision: Decision, command: Finish) -> None:
         to = Status.COMPLETED
     else:
         to = _target(decision.state, node, command)
+    if to is Status.COMPLETED and node.op.casting is not None and refuse_plan(decision, node, command):
+        return
     if command.predicates and to in TERMINAL:
         decision.fact(EdgesJudged(node.op.name, command.predicates))
     decision.recommend(node, to, command)
@@ -141,6 +144,8 @@ def complete(decision: Decision, node: NodeState, command: Finish) -> None:
     if node.refusals:
         total_refusals(decision, node)
     freed = node.holds
+    if node.op.casting is not None:
+        cast_plan(decision, node)
     if command.artifacts:
         decision.fact(ArtifactsLeft(command.node, command.attempt, command.artifacts))
     decision.fact(NodeCompleted(command.node, command.attempt, command.value, command.restored))

@@ -26,6 +26,7 @@ __all__ = [
     "UNLIMITED",
     "Artifact",
     "Budget",
+    "Casting",
     "Definition",
     "Edge",
     "EdgeKind",
@@ -172,6 +173,18 @@ class Artifact(_Spec, frozen=True):
     kind: str | None = None
 
 
+class Casting(_Spec, frozen=True):
+    """A node whose TaskAssignments become the planned nodes of its run.
+
+    Attributes:
+        max_nodes: at most so many. assignees: roles that may be named. reactive: those that may spawn.
+    """
+
+    max_nodes: int
+    assignees: tuple[str, ...] = ()
+    reactive: tuple[str, ...] = ()
+
+
 class Retry(_Spec, frozen=True):
     """How often and how a node is attempted again.
 
@@ -226,6 +239,7 @@ class Operation(_Spec, frozen=True):
         renders: instruction and parameters hold ``${...}`` that is rendered when the node starts.
         stop_on_failure: a failure of this node cancels the run.
         artifacts: files that it leaves, beside those of its role.
+        casting: it plans the run: see Casting.
         flow: path of the flow document that it includes, as the document wrote it.
         workdir: the folder it works in, relative to the document; None is a folder of its own.
         for_each: it runs once per element of a list; instance: it is one of those runs.
@@ -267,6 +281,7 @@ class Operation(_Spec, frozen=True):
     instance: Instance | None = None
     inquiry: Inquiry | None = None
     flow: str | None = None
+    casting: Casting | None = None
 
 
 class RoleSpec(_Spec, frozen=True):

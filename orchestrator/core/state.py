@@ -201,6 +201,8 @@ class NodeState(msgspec.Struct, gc=False):
     seen: bool = False
     questions: dict[str, Question] | None = None
     steps: dict[str, bytes] | None = None
+    #: what was wrong with its plan, when that was returned to it
+    plan_faults: tuple[str, ...] = ()
     #: the run of the flow that it includes, why that ended, and why it is suspended
     child_run: str = ""
     child_ended: str = ""

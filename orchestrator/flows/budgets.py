@@ -39,7 +39,9 @@ def _names(source: Source, outline: Outline, references: References) -> Iterator
 
 def _growth(source: Source, outline: Outline) -> Iterator[Problem]:
     budget = outline.document.budget
-    growing = [name for name in outline.document.nodes if _may_grow(outline, name)]
+    # what a planner plans is no spawn, and who may spawn there is said by name
+    cast = outline.document.prompt is not None
+    growing = [name for name in outline.document.nodes if not cast and _may_grow(outline, name)]
     if growing and budget.spawns is None:
         message = f"{growing[0]} may spawn nodes; state how many: budget: {{spawns: 10}}, or 0 for none"
         yield source.problem(("budget",), message, key=True)

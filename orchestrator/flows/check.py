@@ -12,6 +12,7 @@ from orchestrator.core.spec import name_fault
 from orchestrator.core.templates import walk_texts
 from orchestrator.errors import CycleError
 from orchestrator.flows.budgets import check_budgets
+from orchestrator.flows.casting import check_casting
 from orchestrator.flows.check_files import check_files
 from orchestrator.flows.check_kinds import around, kinds
 from orchestrator.flows.choices import check_choices
@@ -65,6 +66,7 @@ class _Checker:
         yield from self._edges()
         yield from self._branches()
         yield from self._top()
+        yield from check_casting(self.source, self.outline)
         yield from check_files(self.source, self.outline)
         yield from check_choices(self.source, self.outline)
         yield from check_budgets(self.source, self.outline, self.references)

@@ -11,6 +11,7 @@ from orchestrator.core.encoding import changed
 from orchestrator.core.spec import DOCUMENT_ACCEPTS, Artifact, ForEach, Gate, Operation, Retry, Undecided
 from orchestrator.core.templates import needs_rendering
 from orchestrator.flows.builder import OperationGraphBuilder
+from orchestrator.flows.casting import casting_of, planner_emits
 from orchestrator.flows.document import EdgeSpec, GateSpec, NodeSpec, RetrySpec
 from orchestrator.flows.durations import seconds
 from orchestrator.flows.graph import Graph
@@ -86,7 +87,7 @@ def _operation(outline: Outline, name: str) -> Operation:
         deadline=node.deadline,
         fresh=node.fresh,
         uses=node.uses,
-        emits=node.emits,
+        emits=node.emits if document.prompt is None else planner_emits(outline, name),
         models=_models(outline, name),
         effort=_effort(outline, name),
         tools=node.tools,
@@ -106,6 +107,7 @@ def _operation(outline: Outline, name: str) -> Operation:
         for_each=_for_each(node),
         ask=_inquiry(node),
         flow=node.flow,
+        casting=casting_of(outline),
     )
 
 
@@ -174,9 +176,13 @@ def _conditions(edges: list[EdgeSpec]) -> Iterator[tuple[EdgeSpec, str | None]]:
 
 def sentences(outline: Outline) -> Mapping[str, str]:
     """One sentence per node that says when it runs."""
-    return {
+    said = {
         name: f"{name} {_what(outline.node(name))} {_when(outline, name)}" for name in outline.document.nodes
     }
+    if outline.document.prompt is not None:
+        planned = f"and plans at most {outline.document.max_nodes} nodes, each of which runs if those it"
+        said = {name: f"{text} {planned} depends on completed" for name, text in said.items()}
+    return said
 
 
 def _per_element(node: NodeSpec) -> bool:

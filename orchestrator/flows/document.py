@@ -35,7 +35,7 @@ __all__ = [
 VERSION: Final = 1
 #: Keys of the format that this version reads as far as their name, by where they stand.
 LATER: Final = {
-    "document": ("schedule", "prompt", "planner", "max_nodes", "reactive"),
+    "document": ("schedule",),
     "gate": ("refusals", "back_to"),
 }
 
@@ -296,6 +296,14 @@ class Document(_Part):
         default="continue", description="What a failure of a node does to the run."
     )
     artifacts: list[RunArtifactSpec] = Field(default_factory=list, description="Files the run must leave.")
+    prompt: str | None = Field(
+        default=None, min_length=1, description="Instead of nodes: what a planner is to make nodes for."
+    )
+    planner: Name = Field(default="planner", description="The role that plans.")
+    max_nodes: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="At most so many nodes does a plan have."
+    )
+    reactive: list[Name] = Field(default_factory=list, description="Roles of planned nodes that may spawn.")
     nodes: dict[str, NodeSpec] = Field(..., min_length=1, description="Who does what, in this order.")
     edges: list[EdgeSpec] = Field(default_factory=list, description="Alternatives: ways to nodes.")
     outputs: dict[Name, str] = Field(
@@ -308,4 +316,6 @@ def flow_schema() -> dict[str, Any]:
     schema = Document.model_json_schema(by_alias=True)
     node = schema["$defs"]["NodeSpec"]
     node["oneOf"] = [{"required": [key]} for key in ("role", "operation", "flow", "ask")]
+    schema["required"].remove("nodes")
+    schema["oneOf"] = [{"required": ["nodes"]}, {"required": ["prompt"]}]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Callboard flow"}

@@ -139,6 +139,8 @@ def kind_of(node: Operation) -> Kind:
 
 def _label(node: Operation) -> str:
     who = node.role or node.flow or node.verb
+    if node.casting is not None:
+        who += f", plans up to {node.casting.max_nodes} nodes"
     shown = node.name if who == node.name else f"{node.name} ({who})"
     if node.for_each is not None:
         shown += f" for each of {node.for_each.over}, at most {node.for_each.max:,}"

@@ -11,7 +11,7 @@ import pydantic
 from emissions import Verdict
 from orchestrator.core.encoding import encoded, fields_of, struct_of
 from orchestrator.core.expressions import FUNCTIONS, LITERALS, ExpressionError
-from orchestrator.core.spec import NAME_LIMIT, Gate, Operation, Retry, Undecided, name_fault
+from orchestrator.core.spec import NAME_LIMIT, Casting, Gate, Operation, Retry, Undecided, name_fault
 from orchestrator.core.templates import compile_template, needs_rendering, walk_texts
 from orchestrator.errors import GraphError, OperationError
 from orchestrator.flows.conditions import check_condition
@@ -77,6 +77,7 @@ class OperationOptions(TypedDict, total=False):
         stop_on_failure: a failure of this node cancels the run.
         description: for people.
         artifacts: files that it leaves, beside those of its role: Artifacts, or their fields.
+        casting: a Casting: the tasks that it assigns become the planned nodes of the run.
         flow: path of the flow document that it includes; only documents have such nodes.
         workdir: the folder that it works in; a folder of its own if omitted.
         for_each: a ForEach or its fields: the node runs once per element of a list.
@@ -112,6 +113,7 @@ class OperationOptions(TypedDict, total=False):
     for_each: object
     ask: object
     flow: str | None
+    casting: Casting | None
 
 
 def create_operation(
@@ -337,6 +339,12 @@ def _texts(values: object, where: str) -> tuple[str, ...]:
     return found
 
 
+def _casting(value: object, where: str) -> Casting | None:
+    if value is not None and not isinstance(value, Casting):
+        raise OperationError(f"{where} is {type(value).__name__}; give a Casting")
+    return value
+
+
 #: Options that are one field of the operation, with what reads them.
 _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = {
     "instruction": _text,
@@ -363,4 +371,5 @@ _FIELDS: Final[Mapping[str, Callable[[object, str], Any]]] = {
     "artifacts": artifacts_of,
     "workdir": _optional,
     "flow": _optional,
+    "casting": _casting,
 }

@@ -185,6 +185,8 @@ class References:
 
     def _node(self, name: str, steps: tuple[str | int, ...], around: Surroundings, path: Path) -> str | None:
         outline = self.outline
+        if name not in outline.order and outline.document.prompt is not None and around.node is None:
+            return None  # a planner names the nodes
         if name not in outline.order:
             if name in (ELEMENT, INDEX):
                 return f"there is no {name!r} here: it belongs to an element, inside a node with for_each"

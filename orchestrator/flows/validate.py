@@ -29,6 +29,7 @@ from orchestrator.flows.document import (
 )
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
+from orchestrator.flows.planting import plant
 from orchestrator.flows.problems import Problem
 
 __all__ = ["validate"]
@@ -73,6 +74,7 @@ def validate(source: Source) -> tuple[Document, list[Problem]]:
     problems: list[Problem] = []
     data = copy.deepcopy(source.data)
     _take_later(source, data, problems)
+    plant(source, data)
     removed: list[Place] = []
     for _ in range(_ROUNDS):
         try:

@@ -54,6 +54,8 @@ _NO_VALUES: tuple[bytes, ...] = ()
 class Engine:
     """Runs one prepared graph. All of its tasks live in the task group of :meth:`run`."""
 
+    _planned: frozenset[str] = frozenset()
+
     def __init__(
         self,
         run_id: str,
@@ -87,7 +89,6 @@ class Engine:
         self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()
         #: a commit costs more than a turn of the loop: what one turn settles is one batch
         self.batches = isinstance(wiring.journal, RunLog)
-        self.planned = frozenset(operation.name for operation in prepared.plan.operations)
         self.context = copy_context()
         self.log = logging.getLogger("callboard.run")
         self.now = anyio.current_time
@@ -105,6 +106,14 @@ class Engine:
         self._group: TaskGroup | None = None
         self._timing = False
         self.own = False
+
+    @property
+    def planned(self) -> frozenset[str]:
+        """Names of nodes that did not grow."""
+        operations = self.state.plan.operations
+        if len(operations) != len(self._planned):
+            self._planned = frozenset(operation.name for operation in operations)
+        return self._planned
 
     def _limit(self) -> int:
         return self.state.budget.concurrency or UNLIMITED

@@ -13,7 +13,7 @@ from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.templates import compile_template, render_json
 from orchestrator.errors import OrchestratorError
-from orchestrator.runtime.steering import rendered
+from orchestrator.runtime.steering import rendered, returned_plan
 from orchestrator.runtime.views import failures_of, sources_of
 from roles import NodeError
 
@@ -76,8 +76,9 @@ def given_to(state: RunState, node: NodeState, reducers: Mapping[str, Reducer] |
         for name, source in sources_of(state, node)
         if source.value is not None and source.status == "completed"
     }
+    told = returned_plan(node.plan_faults, instruction) if node.plan_faults else instruction
     return Given(
-        rendered(notes, instruction) if notes else instruction,
+        rendered(notes, told) if notes else told,
         parameters,
         inputs,
         failures_of(state, node),

@@ -49,7 +49,7 @@ class RecordedRun:
     @property
     def planned(self) -> frozenset[str]:
         """Names of nodes that did not grow."""
-        if self._planned is None or not self._planned:
+        if self._planned is None or len(self._planned) != len(self.state.plan.operations):
             self._planned = frozenset(operation.name for operation in self.state.plan.operations)
         return self._planned
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["first_context", "rendered"]
+__all__ = ["first_context", "rendered", "returned_plan"]
 
 _HEAD = (
     "[OPERATOR STEER]\n"
@@ -19,6 +19,14 @@ def rendered(notes: Iterable[tuple[str, str]], instruction: str) -> str:
     """``notes`` as (UTC time, text) before the instruction."""
     lines = [f"- {time}: {text}" for time, text in notes]
     block = "\n".join((_HEAD, *lines, "[/OPERATOR STEER]"))
+    return f"{block}\n\n{instruction}".rstrip()
+
+
+def returned_plan(faults: Iterable[str], instruction: str) -> str:
+    """What was wrong with a plan, before the instruction to make it."""
+    lines = [f"- {fault}" for fault in faults]
+    head = "[PLAN REFUSED]\nYour plan cannot be carried out. Give a whole new one. What is wrong:"
+    block = "\n".join((head, *lines, "[/PLAN REFUSED]"))
     return f"{block}\n\n{instruction}".rstrip()
 
 

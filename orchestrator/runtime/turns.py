@@ -25,7 +25,7 @@ from orchestrator.core.templates import compile_template, render_json
 from orchestrator.runtime import writes
 from orchestrator.runtime.artifacts import made, places, where
 from orchestrator.runtime.kernel import Halted
-from orchestrator.runtime.steering import rendered
+from orchestrator.runtime.steering import rendered, returned_plan
 from orchestrator.runtime.threads import call_on_loop
 from orchestrator.runtime.values import encode, settle
 from orchestrator.runtime.views import Inputs, emissions_of, failures_of, inputs_of
@@ -121,6 +121,8 @@ class RoleTurn:
         text = operation.instruction
         if operation.renders:
             text = self.render(text)
+        if self._state.plan_faults:
+            text = returned_plan(self._state.plan_faults, text)
         return rendered(self.notes, text) if self.notes else text
 
     def render(self, text: str) -> str:

@@ -83,3 +83,44 @@ def test_killed_at_any_depth(tmp_path: Path, place: str):
     assert f"run {root}.inner" in shown
     shown = call("show", f"{root}.inner", cwd=tmp_path, CALLBOARD_JOURNAL=journal).stdout
     assert f"part of   {root}, node inner" in shown
+
+
+PLANNED = """
+version: 1
+name: planned
+cast: [planners.py]
+prompt: build it
+max_nodes: 3
+outputs: {said: "${nodes['two']}"}
+"""
+PLANNERS = (
+    CAST
+    + """
+from orchestrator import TaskAssignment
+
+@role(emits=(TaskAssignment,))
+async def planner(turn):
+    await step.fn(turn)
+    names = ("one", "two")
+    return [
+        TaskAssignment(name=name, task=name, assignee="step", depends_on=[*names[:at]])
+        for at, name in enumerate(names)
+    ]
+"""
+)
+
+
+@pytest.mark.parametrize("place", ["planner", "one", "two"])
+def test_a_planner_is_not_called_again(tmp_path: Path, place: str):
+    """RESUME: the plan is on record as soon as the planner has settled."""
+    for name, text in {"planners.py": PLANNERS, "planned.yaml": PLANNED}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    journal = str(tmp_path / "journal.db")
+    killed = call("run", "planned.yaml", "--quiet", cwd=tmp_path, CALLBOARD_JOURNAL=journal, DIE_AT=place)
+    assert killed.returncode == -9, killed.stderr
+    done = call("resume", "last", "--quiet", cwd=tmp_path, CALLBOARD_JOURNAL=journal)
+    assert done.returncode == 0, done.stderr
+    calls = Counter((tmp_path / "calls").read_text(encoding="utf-8").split())
+    assert calls == {**dict.fromkeys(("planner", "one", "two"), 1), place: 2}
+    replayed = call("doctor", "last", "--replay", cwd=tmp_path, CALLBOARD_JOURNAL=journal)
+    assert replayed.returncode == 0, replayed.stdout
