@@ -505,6 +505,31 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             "Mend the name, or add the output there",
         ),
     ],
+    "Planners": [
+        (
+            ("say how many nodes a plan may have: max_nodes: 12",),
+            "A plan has a limit, like everything that grows",
+            "Add `max_nodes`",
+        ),
+        (
+            (
+                "a document has nodes, or a prompt for a planner; remove one",
+                "… is for a planner, which a prompt calls; write one, or remove …",
+            ),
+            "Either the document says what runs, or a planner does",
+            "Keep one of the two",
+        ),
+        (
+            ("role … cannot plan: it does not declare TaskAssignment; add it to emits=",),
+            "A plan is made of TaskAssignments",
+            "Name another role in `planner`, or declare it",
+        ),
+        (
+            ("… may spawn nodes; state how many: budget: {spawns: 10}",),
+            "`reactive` lets nodes of this role grow the run",
+            "State `spawns`, or remove the role from `reactive`",
+        ),
+    ],
     "Cast and files": [
         (
             (
