@@ -47,6 +47,7 @@ _HOMES: Final = {
     "roles": ("orchestrator.cli.listing", "roles"),
     "run": ("orchestrator.cli.running", "run"),
     "runs": ("orchestrator.cli.shelf", "runs"),
+    "save_flow": ("orchestrator.cli.saving", "save_flow"),
     "schema": ("orchestrator.cli.checking", "schema"),
     "show": ("orchestrator.cli.showing", "show"),
     "story": ("orchestrator.cli.showing", "story"),

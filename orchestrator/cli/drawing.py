@@ -17,6 +17,8 @@ from orchestrator.runtime.projections import display_state
 
 __all__ = ["draw", "picture_of"]
 
+#: Between a node's name and the number of its round.
+_ROUND = "@"
 _LABELS = {EdgeKind.CHILD: "spawned", EdgeKind.JOIN: "joins"}
 
 
@@ -47,7 +49,11 @@ def _box(node: NodeState, *, planned: bool) -> Box:
     label = node.op.name if node.op.name.split(".")[0] == who else f"{node.op.name} ({who})"
     if node.op.gate is not None and node.judgement is not None:
         label += f": {node.judgement}"
+    if node.vetoed_by:
+        label += f", vetoed by {', '.join(node.vetoed_by)}"
     kind: Kind = "gate" if node.op.gate is not None else kind_of(node.op) if planned else "grown"
+    if _ROUND in node.op.name:
+        kind = "round"
     return Box(node.op.name, label, display_state(node.status, opened=node.opened), kind)
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "Request",
     "RunOptions",
     "RunsOptions",
+    "SaveFlowOptions",
     "SchemaOptions",
     "ShowOptions",
     "StoryOptions",
@@ -234,6 +235,16 @@ class StoryOptions(Request):
     run: str
     node: str
     json: bool = False
+    journal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SaveFlowOptions(Request):
+    """``callboard save-flow``; ``to`` is a file beside the document that ran."""
+
+    home: ClassVar[str] = "save_flow"
+    run: str
+    to: Path | None = None
     journal: str | None = None
 
 

@@ -10,7 +10,7 @@ import typer
 from orchestrator.cli import options
 from orchestrator.cli.parts import AsJson, Debug, JournalFile, OneRun, RunName
 
-__all__ = ["app", "asks", "diff", "doctor", "ledger", "prune", "runs", "show", "story", "watch"]
+__all__ = ["app", "asks", "diff", "doctor", "ledger", "prune", "runs", "save_flow", "show", "story", "watch"]
 
 app = typer.Typer()
 _runs = typer.Typer(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -83,6 +83,29 @@ def show(
       callboard show last --html run.html
     """  # noqa: D301
     return options.ShowOptions(run, budget, json, html, journal)
+
+
+@app.command("save-flow")
+def save_flow(
+    run: RunName,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="Where to; by default NAME-RUN.yaml beside the document."),
+    ] = None,
+    journal: JournalFile = None,
+    debug: Debug = False,
+) -> options.Request:
+    """Save a run as a flow document: what grew becomes nodes.
+
+    The document runs to the same shape again: its arguments are those of the run, and it grows no further.
+    Names that a document cannot have are changed, and said.
+
+    \b
+    Examples:
+      callboard save-flow last
+      callboard save-flow last --to grown.yaml && callboard draw grown.yaml
+    """  # noqa: D301
+    return options.SaveFlowOptions(run, to, journal)
 
 
 @app.command("story")

@@ -217,6 +217,9 @@ def draw_mermaid(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
         opening, closing = _SHAPES[box.kind]
         label = f"{box.label}\n{box.status}" if box.status else box.label
         lines.append(f'  {ids[box.name]}{opening}"{_escaped(label)}"{closing}')
+    vetoed = [ids[box.name] for box in boxes if box.status == "vetoed"]
+    if vetoed:
+        lines += ["  classDef vetoed stroke-dasharray: 4 4", f"  class {','.join(vetoed)} vetoed"]
     for arrow in arrows:
         middle = f'-->|"{_escaped(arrow.label)}"|' if arrow.label else "-->"
         for end in (arrow.source, arrow.target):

@@ -237,7 +237,20 @@ def test_init_never_overwrites(cli, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "name", ["run", "check", "rehearse", "draw", "roles", "emissions", "events", "try", "init", "schema"]
+    "name",
+    [
+        "run",
+        "check",
+        "rehearse",
+        "draw",
+        "roles",
+        "emissions",
+        "events",
+        "try",
+        "init",
+        "schema",
+        "save-flow",
+    ],
 )
 def test_help_has_examples(cli, name: str):
     """Every command explains itself with examples."""
