@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any, Final
 
-import msgspec
 from ruamel.yaml import YAML
 
 from orchestrator.core.births import sort_key
+from orchestrator.core.encoding import decoded
 from orchestrator.core.expressions import FUNCTIONS
 from orchestrator.core.spec import EdgeKind, Operation, name_fault
 from orchestrator.core.state import EdgeState, NodeState, RunState
@@ -126,7 +126,7 @@ class _Saving:
         told: dict[str, Any] = {"role": operation.role} if operation.role else {"operation": operation.verb}
         if operation.instruction:
             told["instruction"] = _literal(operation, operation.instruction)
-        parameters = _literal(operation, msgspec.json.decode(operation.parameters))
+        parameters = _literal(operation, decoded(operation.parameters))
         if parameters:
             told["with"] = parameters
         after = [self._entry(edge) for edge in node.ins if self._keys.get(edge.source) is not None]
@@ -155,7 +155,7 @@ class _Saving:
 
     def _arguments(self) -> dict[str, Any]:
         """The arguments, with what the run was given as their defaults."""
-        given = msgspec.json.decode(self._state.plan.args)
+        given = decoded(self._state.plan.args)
         found = {}
         for name, spec in (self._source.get("args") or {}).items():
             kept = {key: value for key, value in spec.items() if key != "required" or name not in given}
