@@ -29,6 +29,12 @@ _TIERS = 2
 
 _BUSY = (Status.RUNNING, Status.STOPPING)
 #: Statuses in which a node has not let go of what depends on it, whatever its gate says.
+#: Made once: a large run that is resumed asks millions of times.
+_SETTLED_OR_WAITING = TERMINAL | {Status.WAITING}
+_NO_REQUEST = TERMINAL | {Status.WAITING, Status.BACKING_OFF}
+_UNDER_WAY = frozenset({*_BUSY, Status.ASKING, Status.BACKING_OFF})
+_BUSY_OR_SETTLED = TERMINAL | set(_BUSY)
+_ONCE = Retry().attempts
 _NEVER_STARTED = (Status.WAITING, Status.VETOED, Status.CANCELLED)
 
 Breaches = Iterator[str]
@@ -254,7 +260,7 @@ def _pending(state: RunState, node: NodeState) -> Breaches:
         yield f"pending is {node.pending}, {owed} predecessors have not let go"
     if node.status is Status.WAITING and node.pending == 0:
         yield "it waits and nothing is owed to it"
-    if node.status not in (Status.WAITING, *TERMINAL) and node.pending:
+    if node.pending and node.status not in _SETTLED_OR_WAITING:
         yield f"it is {node.status.value} and {node.pending} predecessors have not let go"
     if node.early and node.status not in TERMINAL:
         yield "it counts as settled early and has not settled"
@@ -302,11 +308,11 @@ def _outcome(_state: RunState, node: NodeState) -> Breaches:
         yield f"its failure is handled and it is {status.value}"
     if status is Status.STOPPING and node.settles not in (Status.CANCELLED, Status.FAILED, Status.READY):
         yield f"it is stopping and settles as {node.settles!r}"
-    if node.escalation is not None and status in (*TERMINAL, Status.WAITING, Status.BACKING_OFF):
+    if node.escalation is not None and status in _NO_REQUEST:
         yield f"it is {status.value} and still asks for a higher tier"
     if len(node.ledger) != node.emitted:
         yield f"{node.emitted} emissions were accepted, {len(node.ledger)} are in the ledger"
-    if [entry.number for entry in node.ledger] != list(range(1, node.emitted + 1)):
+    if node.ledger and [entry.number for entry in node.ledger] != list(range(1, node.emitted + 1)):
         yield "the numbers of its ledger have a gap"
     for question in (node.questions or {}).values():
         if question.answer is None and status is Status.READY:
@@ -315,17 +321,19 @@ def _outcome(_state: RunState, node: NodeState) -> Breaches:
 
 def _attempts(_state: RunState, node: NodeState) -> Breaches:
     """Attempts are numbered from 1, bounded by the retry, and hold what they took only while they run."""
-    tries = (node.op.retry or Retry()).attempts
+    tries = _ONCE if node.op.retry is None else node.op.retry.attempts
     if node.attempt - node.given_back > tries:
         yield f"attempt {node.attempt} with {node.given_back} given back, at most {tries}"
-    if node.status in (*_BUSY, Status.ASKING, Status.BACKING_OFF) and node.attempt < 1:
+    if node.attempt < 1 and node.status in _UNDER_WAY:
         yield f"it is {node.status.value} before its first attempt"
     if node.status is Status.WAITING and node.attempt > node.given_back:
         yield f"it waits at attempt {node.attempt}"
+    if not node.holds:
+        return
     kept = [name for name in node.holds if name.startswith(BRANCH_PREFIX)]
-    if node.status in TERMINAL and node.holds:
+    if node.status in TERMINAL:
         yield f"it has settled and holds {node.holds}"
-    if node.status not in (*_BUSY, *TERMINAL) and len(kept) != len(node.holds):
+    elif node.status not in _BUSY_OR_SETTLED and len(kept) != len(node.holds):
         yield f"it is {node.status.value} and holds {node.holds}"
 
 
@@ -363,7 +371,7 @@ def _instances(state: RunState, node: NodeState) -> Breaches:
     if each is None:
         if node.opened or node.left_out:
             yield "it has instances and no for_each"
-    elif node.attempt or node.status not in (Status.WAITING, *TERMINAL):
+    elif node.attempt or node.status not in _SETTLED_OR_WAITING:
         yield f"it has for_each and is {node.status.value} at attempt {node.attempt}"
     elif node.children > each.max:
         yield f"it has {node.children} instances, at most {each.max}"
