@@ -111,7 +111,7 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             "Write one of the forms that the message ends in",
         ),
         (
-            ("…… is part of the format, but this version does not run it yet; leave it out",),
+            ("… is part of the format, but this version does not run it yet; leave it out",),
             "The key is known by name only",
             "Leave it out, or wait for the release that runs it",
         ),
@@ -275,6 +275,36 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             ("… can REJECT, and nothing would happen; write gate: true",),
             "**Warning.** A Verdict of a node that is no gate is only recorded",
             "Write `gate: true`, or narrow its `emits`",
+        ),
+        (
+            ("… has refusals and nothing before it to send back; name a node in after",),
+            "A gate that stands first has nothing above it that could be made again",
+            "Name a node in its `after`, or take `refusals` away",
+        ),
+        (
+            (
+                "back_to of … names …, which does not exist…",
+                "back_to of … names …, which is not before it; before it: …",
+            ),
+            "A new round starts at a node on whose work the gate depends",
+            "Name one of the nodes that are listed",
+        ),
+        (
+            ("back_to of … says nothing without refusals; write how often: refusals: 1",),
+            "Without `refusals` a rejection ends the work",
+            "Say how often the gate may send the work back",
+        ),
+        (
+            ("refusals of … is …; write a whole number from 0 to …",),
+            "The argument that `refusals` names is no such number",
+            "Give one with `--arg`",
+        ),
+        (
+            (
+                "… and … both send … back and neither waits for the other, so each judges a round of its own; let … come after …",
+            ),
+            "**Warning.** Two gates side by side would each have the work made anew for themselves",
+            "Let one of them come after the other",
         ),
         (
             ("nothing depends on the gate …",),

@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from orchestrator.runtime.results import DroppedSpawn as DroppedSpawn
     from orchestrator.runtime.results import FlowEvent as FlowEvent
     from orchestrator.runtime.results import NodeResult as NodeResult
+    from orchestrator.runtime.results import RoundRecord as RoundRecord
     from orchestrator.runtime.results import RunResult as RunResult
     from orchestrator.runtime.results import Usage as Usage
     from orchestrator.runtime.run import Run as Run
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
     from roles import Emitted as Emitted
     from roles import NodeError as NodeError
     from roles import NotApplicable as NotApplicable
+    from roles import Rework as Rework
     from roles import Role as Role
     from roles import RoleError as RoleError
     from roles import Turn as Turn
@@ -187,9 +189,11 @@ __all__ = [
     "RefusalReason",
     "Refused",
     "Retry",
+    "Rework",
     "RiskAssessment",
     "Role",
     "RoleError",
+    "RoundRecord",
     "Route",
     "Run",
     "RunOwnedError",
@@ -290,6 +294,8 @@ _HOMES = {
     "RefusalReason": "emissions",
     "Refused": "emissions",
     "Retry": "orchestrator.core.spec",
+    "Rework": "roles",
+    "RoundRecord": "orchestrator.runtime.results",
     "RiskAssessment": "emissions",
     "Role": "roles",
     "RoleError": "roles",

@@ -12,7 +12,7 @@ from roles.library import library
 from roles.modes import MODES
 from roles.programs import Program
 from roles.prompts import Brief, Handed, Prompt, build_prompt
-from roles.turn import Emitted, Inputs, NodeError, NotApplicable, Turn
+from roles.turn import Emitted, Inputs, NodeError, NotApplicable, Rework, Turn
 
 __all__ = [
     "MODES",
@@ -27,6 +27,7 @@ __all__ = [
     "Program",
     "Prompt",
     "Retry",
+    "Rework",
     "Role",
     "RoleError",
     "Turn",

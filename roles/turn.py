@@ -1,7 +1,7 @@
 """What a role sees while it works: its turn, and what others have left for it."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -66,6 +66,33 @@ class Emitted(Generic[E_co]):
         if name.startswith("__") or name == "emission":
             raise AttributeError(name)
         return getattr(self.emission, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rework:
+    """Why a node does its work once more: a gate, or a person in its place, has sent it back.
+
+    Attributes:
+        gate: the gate's node in the round that was refused.
+        round: which round this is; the first is 1 and has no rework.
+        verdict: the verdict that refused, or None if a policy or a bare `gate_verdict` did.
+        rationale: why, in the gate's or the person's words.
+        reversible_by: what would turn the verdict, if the gate said so.
+        by: who refused, if a person did; else empty.
+        value: what this node had given, JSON data; a copy of this turn's own.
+        artifacts: the files that it had left, by name.
+        previous: the node that did this work in the round that was refused.
+    """
+
+    gate: str
+    round: int
+    verdict: str | None = None
+    rationale: str = ""
+    reversible_by: str | None = None
+    by: str = ""
+    value: Any = None
+    artifacts: Mapping[str, Path] = field(default_factory=dict)
+    previous: str = ""
 
 
 @runtime_checkable
@@ -135,6 +162,10 @@ class Turn(Protocol):
     @property
     def failed(self) -> Mapping[str, NodeError]:
         """The predecessors that failed, by name."""
+
+    @property
+    def rework(self) -> Rework | None:
+        """Why a gate sent this node's work back, and what it had given; None in the first round."""
 
     def emissions(self, type_: type[E], /, of: str | Sequence[str] | None = None) -> Sequence[Emitted[E]]:
         """Return what ancestors emitted of a type, in graph order; `of` names one or more nodes."""

@@ -12,6 +12,7 @@ from orchestrator.cli.edge import say, say_json
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.opening import open_flow
 from orchestrator.cli.options import CheckOptions, SchemaOptions
+from orchestrator.core.loops import most_rounds
 from orchestrator.core.spec import Budget
 from orchestrator.flows.arguments import ArgumentError, bind_arguments, bind_budget
 from orchestrator.flows.draw import verdict_effects
@@ -87,9 +88,26 @@ def _budget(flow: Flow) -> dict[str, Any]:
         found |= {name: getattr(budget, name) for name in ("spawns", "depth", "escalations", "concurrency")}
         found |= {name: getattr(budget, name) for name in _LIMITS}
         added += flow.document.max_nodes or 0
-        found["worst_case_nodes"] = found["planned_nodes"] + instances + added
-        found["worst_case_attempts"] = found["planned_attempts"] + added * most
+        again, worked = _again(flow, found)
+        found["worst_case_nodes"] = found["planned_nodes"] + instances + again + added
+        found["worst_case_attempts"] = worked + added * most
     return {"budget": found}
+
+
+def _again(flow: Flow, found: dict[str, Any]) -> tuple[int, int]:
+    """Nodes that refusal loops can add, and the attempts of all rounds together."""
+    planned = tuple(flow.graph.operations.values())
+    rounds = most_rounds(planned, flow.graph.edges)
+    lists = {node.name: 0 if node.for_each is None else node.for_each.max for node in planned}
+    if any(count > 1 for count in rounds.values()):
+        found["rounds"] = {name: count for name, count in rounds.items() if count > 1}
+    return (
+        sum((rounds[name] - 1) * (1 + count) for name, count in lists.items()),
+        sum(
+            rounds[node.name] * _attempts(flow, node.role, node.retry) * (lists[node.name] or 1)
+            for node in planned
+        ),
+    )
 
 
 def _may_emit(flow: Flow, *kinds: type[Emission]) -> bool:

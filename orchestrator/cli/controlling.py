@@ -134,7 +134,7 @@ def _inject(options: ControlOptions, state: RunState) -> Payload:
 
 
 def _answer(options: ControlOptions, state: RunState) -> Payload:
-    one = _meant(options, list(open_of(state)))
+    one = _meant(options, list(open_of(state)), state)
     if one.key is None:
         value: Any = options.value.upper()
         if value not in tuple(VerdictValue):
@@ -147,12 +147,14 @@ def _answer(options: ControlOptions, state: RunState) -> Payload:
     return {"node": one.node, "key": one.key, "value": value, "by": who(), "because": options.because}
 
 
-def _meant(options: ControlOptions, waiting: list[Open]) -> Open:
+def _meant(options: ControlOptions, waiting: list[Open], state: RunState) -> Open:
     """The one question or gate that a person means."""
     word = options.text
     if options.node is not None:
         waiting = [one for one in waiting if one.node == options.node]
-    found = [one for one in waiting if one.key == word] or [one for one in waiting if one.node == word]
+    named = state.resolve(word)
+    name = word if named is None else named.op.name
+    found = [one for one in waiting if one.key == word] or [one for one in waiting if one.node == name]
     if len(found) == 1:
         return found[0]
     if found and found[0].key == word:

@@ -17,8 +17,6 @@ from orchestrator.runtime.projections import display_state
 
 __all__ = ["draw", "picture_of"]
 
-#: Between a node's name and the number of its round.
-_ROUND = "@"
 _LABELS = {EdgeKind.CHILD: "spawned", EdgeKind.JOIN: "joins"}
 
 
@@ -41,6 +39,12 @@ def picture_of(state: RunState) -> tuple[list[Box], list[Arrow]]:
     planned = {operation.name for operation in state.plan.operations}
     boxes = [_box(node, planned=node.op.name in planned) for node in state.nodes.values()]
     arrows = [_arrow(edge) for node in state.nodes.values() for edge in node.ins]
+    # where each round came from: the gate that refused leads to the work that it sent back
+    arrows += [
+        Arrow(node.sent_back_by, node.op.name, f"refused, round {node.round}")
+        for node in state.nodes.values()
+        if node.sent_back_by is not None and not any(_of_round(state, node, edge) for edge in node.ins)
+    ]
     return boxes, arrows
 
 
@@ -52,9 +56,13 @@ def _box(node: NodeState, *, planned: bool) -> Box:
     if node.vetoed_by:
         label += f", vetoed by {', '.join(node.vetoed_by)}"
     kind: Kind = "gate" if node.op.gate is not None else kind_of(node.op) if planned else "grown"
-    if _ROUND in node.op.name:
+    if node.copies is not None:
         kind = "round"
     return Box(node.op.name, label, display_state(node.status, opened=node.opened), kind)
+
+
+def _of_round(state: RunState, node: NodeState, edge: EdgeState) -> bool:
+    return state.nodes[edge.source].sent_back_by == node.sent_back_by
 
 
 def _arrow(edge: EdgeState) -> Arrow:

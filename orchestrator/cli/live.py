@@ -114,9 +114,9 @@ class LiveView:
         nodes = run.engine.state.nodes
         grown: dict[str, list[str]] = {}
         for name, node in nodes.items():
-            if name not in run.engine.planned:
+            if name not in run.engine.planned and node.copies is None:
                 grown.setdefault(_root(run, node), []).append(name)
-        for name in [one for one in nodes if one in run.engine.planned]:
+        for name in [one for one, node in nodes.items() if one in run.engine.planned or node.copies]:
             yield self._row(nodes[name], states[name], "  ")
             yield from self._grown(run, grown.get(name, []), states)
         yield from self._grown(run, grown.get("", []), states)
@@ -149,11 +149,9 @@ class LiveView:
 
 
 def _root(run: Run, node: NodeState) -> str:
-    """The planned node that a grown one descends from; empty if it came from outside."""
-    nodes, seen = run.engine.state.nodes, 0
-    while node.op.name not in run.engine.planned and node.parent is not None and seen < len(nodes):
-        node, seen = nodes[node.parent], seen + 1
-    return node.op.name if node.op.name in run.engine.planned else ""
+    """The planned node, or its copy in a later round, that one descends from; empty if from outside."""
+    root = run.engine.state.nodes[node.origin]
+    return node.origin if root.copies is not None or node.origin in run.engine.planned else ""
 
 
 def _spend(run: Run) -> str:

@@ -139,7 +139,7 @@ def _rationale(node: NodeState) -> str:
 def _growth(run: RecordedRun) -> Iterator[str]:
     children: dict[str, list[str]] = {}
     for name, node in run.state.nodes.items():
-        if name not in run.planned:
+        if name not in run.planned and node.copies is None:
             children.setdefault(node.parent or "from outside", []).append(name)
     if not children:
         return

@@ -146,7 +146,9 @@ def _error(data: Mapping[str, Any]) -> str:
 def _started(envelope: Envelope, stage: Stage) -> str | None:
     """Only of nodes that were planned: the others are told when they settle."""
     again = f"attempt {envelope.attempt}" if (envelope.attempt or 1) > 1 else ""
-    return plain_line("started", envelope.node, again) if envelope.node in stage.planned else None
+    state = stage.state.nodes.get(envelope.node or "")
+    planned = envelope.node in stage.planned or (state is not None and state.copies is not None)
+    return plain_line("started", envelope.node, again) if planned else None
 
 
 def _succeeded(envelope: Envelope, stage: Stage) -> str:
@@ -241,7 +243,22 @@ def _asked(envelope: Envelope, stage: Stage) -> str:
 
 def _rejected(envelope: Envelope, stage: Stage) -> str:
     data = envelope.data
-    return plain_line("rejected", envelope.node, _cut(data.get("rationale") or data.get("cause")))
+    why = data.get("rationale") or data.get("cause")
+    state = stage.state.nodes.get(envelope.node or "")
+    if data.get("cause") == "refusals_exhausted" and state is not None:
+        why = f"gave up after {state.refused} refusal{'' if state.refused == 1 else 's'}: {why}"
+    return plain_line("rejected", envelope.node, _cut(why))
+
+
+def _sent_back(envelope: Envelope, stage: Stage) -> str:
+    """``refused review: too thin -> round 2 of 3``: the round of this gate's own refusals."""
+    data, state = envelope.data, stage.state.nodes.get(envelope.node or "")
+    verdict = "" if state is None or not state.verdicts else state.verdicts[-1]
+    why = "" if state is None else state.because or state.rationale
+    said = ": ".join(part for part in (verdict, why) if part) or "no verdict"
+    return plain_line(
+        "refused", envelope.node, f"{_cut(said)} -> round {data['refusals'] + 1} of {data['allowed'] + 1}"
+    )
 
 
 def _raised(envelope: Envelope, stage: Stage) -> str:
@@ -283,6 +300,7 @@ LINES: Final[Mapping[str, Callable[[Envelope, Stage], str | None]]] = {
     "Refusals": _refusals,
     "GateApproved": _with("approved", "verdict"),
     "GateRejected": _rejected,
+    "RoundStarted": _sent_back,
     "GateUndecided": _with("undecided", "why"),
     "QuestionAsked": _asked,
     "QuestionAnswered": _with("answered", "value"),

@@ -16,9 +16,11 @@ from orchestrator.core import facts as f
 from orchestrator.core.apply_growth import GROWTH
 from orchestrator.core.apply_including import INCLUDING
 from orchestrator.core.apply_resuming import RESUMING
+from orchestrator.core.apply_rounds import EXHAUSTED, ROUNDS, judged
 from orchestrator.core.apply_talking import TALKING
 from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
+from orchestrator.core.loops import loops_of
 from orchestrator.core.resources import resources_of
 from orchestrator.core.sequences import grown
 from orchestrator.core.settling import accept_failures, drop_request, leave, leave_status, let_go
@@ -61,6 +63,7 @@ def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None
         node.ins = tuple(node.ins)
         node.outs = node.onward = tuple(node.outs)
     state.live = len(plan.operations)
+    state.loops = loops_of(plan.operations, plan.edges)
     state.metered = plan.budget.tokens is not None or plan.budget.cost_usd is not None
 
 
@@ -197,7 +200,9 @@ def _failed(state: RunState, fact: f.NodeFailed, frame: Frame) -> None:
     node = state.nodes[fact.node]
     node.error, node.restored = fact.error, fact.restored
     leave(state, node, Status.FAILED, frame.at)
-    state.failed_unhandled += 1
+    # what fails in a round that is over is nobody's failure any more
+    node.handled = state.is_over(node)
+    state.failed_unhandled += not node.handled
     if node.op.gate is None:
         let_go(state, node)
 
@@ -229,22 +234,17 @@ def _cancelled(state: RunState, fact: f.NodeCancelled, frame: Frame) -> None:
 
 
 def _gate_approved(state: RunState, fact: f.GateApproved, _frame: Frame) -> None:
-    _judge(state, state.nodes[fact.node], "approved", fact)
+    node = state.nodes[fact.node]
+    judged(state, node, "approved", fact)
+    let_go(state, node)
 
 
 def _gate_rejected(state: RunState, fact: f.GateRejected, _frame: Frame) -> None:
     node = state.nodes[fact.node]
     node.rationale = fact.rationale
+    node.spent = fact.cause == EXHAUSTED
     state.rejected.append(fact.node)
-    _judge(state, node, "rejected", fact)
-
-
-def _judge(state: RunState, node: NodeState, judgement: str, fact: f.GateApproved | f.GateRejected) -> None:
-    if node.judgement == "undecided":
-        state.undecided -= 1
-    node.judgement = judgement
-    node.decided_by, node.because = fact.by or "", fact.because
-    node.verdicts = [fact.verdict] if fact.verdict else node.verdicts
+    judged(state, node, "rejected", fact)
     let_go(state, node)
 
 
@@ -343,4 +343,5 @@ APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     **TALKING,
     **RESUMING,
     **INCLUDING,
+    **ROUNDS,
 }

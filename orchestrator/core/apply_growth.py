@@ -12,6 +12,7 @@ from orchestrator.core.births import Birth
 from orchestrator.core.context import prior_of
 from orchestrator.core.frames import Frame
 from orchestrator.core.payloads import read_escalation, read_verdict
+from orchestrator.core.retracting import EMPTY
 from orchestrator.core.sequences import grown
 from orchestrator.core.settling import accept_failures, leave, let_go
 from orchestrator.core.spec import Edge, EdgeKind
@@ -35,6 +36,8 @@ def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
         node.parent, node.depth = fact.parent, fact.depth
         one = operation.instance
         node.elements_above = parent.elements_above + (one is not None and one.of == fact.parent)
+        if state.loops:
+            state.families.setdefault(fact.origin, []).append(operation.name)
     state.nodes[operation.name] = node
     state.live += 1
     if fact.counted:
@@ -67,7 +70,7 @@ def _instances_settled(state: RunState, fact: f.InstancesSettled, _frame: Frame)
 
 
 def link(state: RunState, edge: Edge) -> None:
-    """Put an edge between two nodes that are there."""
+    """An edge enters the graph; its target waits for its source unless that has let go."""
     link = EdgeState(edge.source, edge.target, edge)
     source = state.nodes[edge.source]
     source.outs = grown(source.outs, link)
@@ -97,6 +100,7 @@ def _splice(state: RunState, emitter: NodeState, child: NodeState) -> None:
     emitter.onward = tuple(link for link in kept if link.spec.kind is not EdgeKind.CHILD)
     emitter.superseded_by = child.name
     child.rungs = emitter.rungs + 1
+    child.round, child.refused = emitter.round, emitter.refused
     state.escalations += 1
 
 
@@ -162,7 +166,7 @@ def _written(state: RunState, fact: f.ContextWritten, frame: Frame) -> None:
     if node.writes is None:
         node.writes = {}
     before = node.writes.get(fact.key)
-    if before is None or fact.replace:
+    if before is None or fact.replace or before.value == EMPTY:
         write = Write(fact.node, fact.key, value, fact.leaves, fact.replace, prior, generation)
     else:
         # several writes of one node follow each other: the later is folded over the earlier

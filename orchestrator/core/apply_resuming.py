@@ -10,6 +10,7 @@ import msgspec
 
 from orchestrator.core import facts as f
 from orchestrator.core.frames import Frame
+from orchestrator.core.retracting import retract
 from orchestrator.core.settling import drop_request, free, leave_status
 from orchestrator.core.state import NodeState, RunState, Write
 from orchestrator.core.status import TERMINAL, RunReason, Status
@@ -50,6 +51,7 @@ def _reopened(state: RunState, fact: f.NodeReopened, _frame: Frame) -> None:
         node.released = False
     _forget_outcome(state, node)
     _forget_writes(state, node)
+    retract(state, node)
     node.generation = fact.generation
     node.status = Status.WAITING
     # attempts go on counting; those of earlier generations are no longer tries
@@ -107,6 +109,8 @@ def _dropped(state: RunState, fact: f.NodeDropped, _frame: Frame) -> None:
         state.live -= 1
     _forget_outcome(state, node)
     _forget_writes(state, node)
+    if node.origin in state.families:
+        state.families[node.origin].remove(fact.node)
     for asked, name in list(state.injections.items()):
         if name == fact.node or asked[0] == fact.node:
             # the attempt that is made instead may ask for it again

@@ -83,6 +83,9 @@ def _ended(state: RunState) -> tuple[str, str]:
         return RunReason.FAILED, state.cancel_detail
     if conflict is not None:
         return RunReason.FAILED, f"ContextConflictError: {conflict}"
+    spent = [name for name in state.rejected if state.nodes[name].spent]
+    if spent:
+        return RunReason.REFUSALS_EXHAUSTED, ", ".join(_gave_up(state.nodes[name]) for name in spent)
     if state.rejected:
         return RunReason.GATE_REJECTED, ", ".join(state.rejected)
     absent = _absent(state)
@@ -96,9 +99,15 @@ def _absent(state: RunState) -> str | None:
     required = [one.name for one in state.plan.artifacts if one.required]
     if not required:
         return None
-    left = {one.name for node in state.nodes.values() for one in node.artifacts}
+    current = (node for node in state.nodes.values() if not state.is_over(node))
+    left = {one.name for node in current for one in node.artifacts}
     missing = next((name for name in required if name not in left), None)
     return None if missing is None else f"no node left the artifact {missing!r}, which the run must leave"
+
+
+def _gave_up(gate: NodeState) -> str:
+    plural = "" if gate.refused == 1 else "s"
+    return f"{gate.op.name} gave up after {gate.refused} refusal{plural}"
 
 
 def _suspended(state: RunState) -> str | None:

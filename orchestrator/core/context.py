@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from orchestrator.core.order import in_graph_order
+from orchestrator.core.retracting import EMPTY
 from orchestrator.core.state import NodeState, RunState, Write
 from orchestrator.core.status import TERMINAL
 from orchestrator.errors import ContextConflictError
@@ -76,15 +77,27 @@ def view_after(state: RunState, node: NodeState) -> View:
 
 
 def view_at_end(state: RunState) -> View:
-    """The view of a node that would follow every settled node: the end of the run is the last join."""
+    """The view of a node that would follow every settled node: the end of the run is the last join.
+
+    What belongs to a round that is over counts no more.
+    """
     if not state.written:
         return {}
     sinks = [
         node
         for node in state.nodes.values()
-        if node.status in TERMINAL and not any(_carries_on(state.nodes[edge.target]) for edge in node.outs)
+        if node.status in TERMINAL
+        and not any(_carries_on(state.nodes[edge.target]) for edge in node.outs)
+        and not state.is_over(node)
     ]
-    return _join(state, [view_after(state, node) for node in sinks])
+    view = _join(state, [view_after(state, node) for node in sinks])
+    if not state.latest:
+        return view
+    current = {
+        key: tuple(name for name in names if not state.is_over(state.nodes[name]))
+        for key, names in view.items()
+    }
+    return {key: names for key, names in current.items() if names}
 
 
 def _carries_on(node: NodeState) -> bool:
@@ -95,6 +108,9 @@ def _carries_on(node: NodeState) -> bool:
 def prior_of(state: RunState, node: NodeState, key: str) -> tuple[tuple[str, ...], int]:
     """The last writers that a new write of ``node`` follows, and its generation."""
     prior = view_of(state, node).get(key, ())
+    own = (node.writes or {}).get(key)
+    if own is not None and own.value == EMPTY:
+        prior = tuple(dict.fromkeys((*prior, *own.prior)))
     return prior, 1 + max((_write(state, name, key).generation for name in prior), default=0)
 
 
@@ -180,7 +196,23 @@ def _ordered(state: RunState, key: str, left: str, right: str) -> bool:
     """True if one of two writers follows the other."""
     low, high = sorted((left, right), key=lambda name: _write(state, name, key).generation)
     floor = _write(state, low, key).generation
-    return low in _history(state, key, _write(state, high, key).prior, floor)
+    if low in _history(state, key, _write(state, high, key).prior, floor):
+        return True
+    if not state.latest:
+        return False
+    return _round_before(state, key, low, high) or _round_before(state, key, high, low)
+
+
+def _round_before(state: RunState, key: str, later: str, earlier: str) -> bool:
+    """True if ``later`` follows another round of ``earlier``: it comes after it in the flow."""
+    wanted = _counterpart(state, earlier)
+    return any(_counterpart(state, name) == wanted for name in _history(state, key, (later,)) - {later})
+
+
+def _counterpart(state: RunState, name: str) -> tuple[str, str]:
+    """Equal for what has the same place in every round."""
+    node = state.nodes[name]
+    return state.planned_name(node), name.removeprefix(node.origin)
 
 
 # --- folding -----------------------------------------------------------------------------------
@@ -260,6 +292,8 @@ def fold(
         value = _START[reducer]()
     for name in in_graph_order(state, _visible(state, key, last)):
         write = _write(state, name, key)
+        if write.value == EMPTY:
+            continue
         update = msgspec.json.decode(write.value)
         value = update if value is _ABSENT or write.replace else step(value, update)
         for later in write.more:
@@ -268,11 +302,23 @@ def fold(
 
 
 def _visible(state: RunState, key: str, last: tuple[str, ...]) -> set[str]:
-    """The writes that count: all before ``last``, except what a replacing write hides."""
+    """The writes that count: all before ``last``, except what a replacing write or a later round hides."""
     hidden: set[str] = set()
     everything = _history(state, key, last)
     for name in everything:
         write = _write(state, name, key)
         if write.replace:
             hidden |= _history(state, key, write.prior)
-    return everything - hidden
+    return everything - hidden - (_outdated(state, everything) if state.latest else set())
+
+
+def _outdated(state: RunState, names: Iterable[str]) -> set[str]:
+    """Those of ``names`` of whose planned node a later round is among them."""
+    listed = [(name, state.nodes[name]) for name in names]
+    rounds: dict[str, int] = {}
+    for _, node in listed:
+        planned = state.planned_name(node)
+        rounds[planned] = max(rounds.get(planned, 0), state.nodes[node.origin].round)
+    return {
+        name for name, node in listed if state.nodes[node.origin].round < rounds[state.planned_name(node)]
+    }

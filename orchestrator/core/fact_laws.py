@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.core import facts as f
 from orchestrator.core.records import Record
+from orchestrator.core.round_laws import round_started
 from orchestrator.core.spec import UNLIMITED, Budget, EdgeKind
 from orchestrator.core.told import AFTERWARDS, GROWING, OF_ATTEMPT, TERMINAL, Told
 
@@ -38,6 +39,8 @@ class _Account:
         #: children that this record's emissions and injections have made, not yet announced
         self.planners: set[str] = set()
         self.added: dict[str, f.NodeAdded] = {}
+        #: a gate of this record that refused and whose next round has not started
+        self.refusing = ""
         self.steers: dict[int, bool] = {}
         self.questions: dict[tuple[str, str], bool] = {}
 
@@ -50,6 +53,9 @@ class _Account:
         for fact in record.facts:
             self.fact += 1
             self._one(fact)
+        if self.refusing:
+            self.breach(f"{self.refusing} refused and no round starts")
+            self.refusing = ""
         for name, added in self.added.items():
             if added.counted:
                 self.breach(f"{name} was added and NodeSpawned does not follow")
@@ -181,7 +187,7 @@ class _Account:
     def planned(self, fact: f.GraphPlanned) -> None:
         self.budget = fact.plan.budget
         for operation in fact.plan.operations:
-            self._admit(operation.name)
+            self.admit(operation.name, 0 if operation.gate is None else operation.gate.refusals)
         self.planners = {one.name for one in fact.plan.operations if one.casting is not None}
         for edge in fact.plan.edges:
             self.nodes[edge.source].outs.append(edge)
@@ -190,7 +196,7 @@ class _Account:
         """A planner's tasks enter together, while it runs."""
         self.current_node(fact.node)
         for operation in fact.operations:
-            self._admit(operation.name)
+            self.admit(operation.name)
         for edge in fact.edges:
             self.nodes[edge.source].outs.append(edge)
 
@@ -200,15 +206,16 @@ class _Account:
             self.breach(f"{name} plans, and is no planner that runs")
         self.planners.discard(name)
 
-    def _admit(self, name: str) -> None:
+    def admit(self, name: str, refusals: int = 0) -> None:
         if name in self.nodes:
             self.breach(f"a second node is called {name!r}")
         self.nodes[name] = Told()
+        self.nodes[name].allowed = refusals
 
     def grew(self, fact: f.NodeAdded) -> None:
         """A grown node enters with its edges; the caps hold with it (law 4)."""
         name = fact.operation.name
-        self._admit(name)
+        self.admit(name)
         self.added[name] = fact
         one = fact.operation.instance
         if one is not None:
@@ -223,6 +230,7 @@ class _Account:
             emitter = self.nodes[fact.parent]
             moved = [e for e in emitter.outs if e.target != name and e.kind is not EdgeKind.CHILD]
             self.nodes[name].outs += moved
+            self.nodes[name].refused, self.nodes[name].allowed = emitter.refused, emitter.allowed
             self.escalations += 1
         self.spawns += fact.counted
         if self.spawns > self.budget.spawns:
@@ -237,7 +245,7 @@ class _Account:
             self.breach(f"{name} is {generations} generations down, at most {self.budget.depth}")
         above = [edge.source for edge in fact.edges if edge.target == name]
         if any(self.nodes[source].tainted or self.nodes[source].judged == "rejected" for source in above):
-            self._taint_from([name])
+            self.taint_from([name])
 
     def spawned(self, fact: f.NodeSpawned) -> None:
         added = self.added.pop(fact.node, None)
@@ -281,11 +289,15 @@ class _Account:
         node.judged = word
         if word == "rejected":
             self._taint([fact.node])
+        elif word == "refused":
+            self.refusing = fact.node
+            if node.refused >= node.allowed:
+                self.breach(f"{fact.node} refuses a {node.refused + 1}. time, at most {node.allowed}")
 
     def _taint(self, names: Iterable[str]) -> None:
-        self._taint_from(edge.target for name in names for edge in self.nodes[name].outs)
+        self.taint_from(edge.target for name in names for edge in self.nodes[name].outs)
 
-    def _taint_from(self, names: Iterable[str]) -> None:
+    def taint_from(self, names: Iterable[str]) -> None:
         """Mark ``names`` and all that depends on them: none of them may start from here on."""
         stack = list(names)
         while stack:
@@ -359,6 +371,8 @@ _RULES: Mapping[type[f.Fact], Callable[[_Account, Any], None]] = {
     f.GateApproved: _Account.judged,
     f.GateRejected: _Account.judged,
     f.GateUndecided: _Account.judged,
+    f.GateRefused: _Account.judged,
+    f.RoundStarted: round_started,
     f.SteerReceived: _Account.steered,
     f.SteerDelivered: _Account.delivered,
     f.SteerUndelivered: _Account.delivered,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from emissions import VerdictValue
+from orchestrator.core.apply_rounds import EXHAUSTED
 from orchestrator.core.decisions import Decision
-from orchestrator.core.facts import GateApproved, GateRejected, GateUndecided
+from orchestrator.core.facts import GateApproved, GateRefused, GateRejected, GateUndecided
+from orchestrator.core.rounds import end_round, send_back
 from orchestrator.core.spec import Gate, Undecided
 from orchestrator.core.state import NodeState
 
@@ -65,13 +67,15 @@ def judge_gate(decision: Decision, node: NodeState, top_level: str | None, why: 
     elif verdicts:
         (verdict,) = verdicts
         if gate_verdict(gate, verdict) == REJECT:
-            decision.fact(GateRejected(node.op.name, verdict, node.rationale, by=by, because=because))
+            _refuse(
+                decision, node, GateRefused(node.op.name, verdict, node.rationale, by=by, because=because)
+            )
         else:
-            decision.fact(GateApproved(node.op.name, verdict, by=by, because=because))
+            _open(decision, node, GateApproved(node.op.name, verdict, by=by, because=because))
     elif top_level == REJECT:
-        decision.fact(GateRejected(node.op.name, None, cause=GATE_VERDICT))
+        _refuse(decision, node, GateRefused(node.op.name, None, cause=GATE_VERDICT))
     elif top_level == APPROVE:
-        decision.fact(GateApproved(node.op.name, None))
+        _open(decision, node, GateApproved(node.op.name, None))
     else:
         _undecided(decision, node, gate, "it gave no readable verdict")
 
@@ -84,12 +88,35 @@ def _person(node: NodeState) -> tuple[str | None, str]:
     return answered[-1].by, answered[-1].because
 
 
+def _refuse(decision: Decision, node: NodeState, refused: GateRefused) -> None:
+    """Send the work back while refusals are left; else veto what depends on it.
+
+    A gate whose outcome was known before the run keeps its verdict (S48): there is no work to send back.
+    """
+    if (node.attempt or refused.by is not None) and send_back(decision, node, refused):
+        return
+    gate = node.op.gate
+    spent = gate is not None and gate.refusals and node.refused >= gate.refusals
+    decision.fact(
+        GateRejected(
+            refused.node, refused.verdict, refused.rationale, EXHAUSTED if spent else refused.cause,
+            refused.by, refused.because,
+        )
+    )  # fmt: skip
+    end_round(decision, node)
+
+
+def _open(decision: Decision, node: NodeState, approved: GateApproved) -> None:
+    decision.fact(approved)
+    end_round(decision, node)
+
+
 def _undecided(decision: Decision, node: NodeState, gate: Gate, why: str) -> None:
     """Undecided does not open: hold (default), or what the flow's author chose."""
     if gate.on_undecided is Undecided.REJECT:
-        decision.fact(GateRejected(node.op.name, None, why, cause="undecided"))
+        _refuse(decision, node, GateRefused(node.op.name, None, why, cause="undecided"))
     elif gate.on_undecided is Undecided.PASS:
-        decision.fact(GateApproved(node.op.name, None, because=f"on_undecided: pass ({why})"))
+        _open(decision, node, GateApproved(node.op.name, None, because=f"on_undecided: pass ({why})"))
     else:
         decision.fact(GateUndecided(node.op.name, why))
 
@@ -120,7 +147,7 @@ def person_decides(decision: Decision, node: NodeState, verdict: str, by: str, b
     except ValueError:
         return f"{verdict!r} is not one of {', '.join(VerdictValue)}"
     if gate_verdict(gate, value) == REJECT:
-        decision.fact(GateRejected(node.op.name, value, because, by=by, because=because))
+        _refuse(decision, node, GateRefused(node.op.name, value, because, by=by, because=because))
     else:
-        decision.fact(GateApproved(node.op.name, value, by=by, because=because))
+        _open(decision, node, GateApproved(node.op.name, value, by=by, because=because))
     return None

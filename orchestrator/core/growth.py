@@ -145,6 +145,10 @@ def inject(decision: Decision, emitter: NodeState | None, proposal: Proposal) ->
 def admit(decision: Decision, child: Child) -> str | Refused:
     """Check everything, then add the child; a refusal leaves no trace but itself."""
     state = decision.state
+    if state.latest and child.before:
+        # a bare name means the latest round
+        latest = tuple(state.latest.get(name, name) for name in child.before)
+        child = msgspec.structs.replace(child, before=latest)
     fault = child.fault or _faults(state, child)
     if fault is not None:
         reason, detail = fault

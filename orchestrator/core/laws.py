@@ -17,6 +17,7 @@ from orchestrator.core.fact_laws import check_facts
 from orchestrator.core.facts import Fact
 from orchestrator.core.order import cycle_in
 from orchestrator.core.resources import missing, resources_of
+from orchestrator.core.round_laws import refused_breaches, rounds_breaches
 from orchestrator.core.settling import BRANCH_PREFIX
 from orchestrator.core.spec import NAME_LIMIT, UNLIMITED, Retry
 from orchestrator.core.state import NodeState, RunState
@@ -94,7 +95,7 @@ def _counters(state: RunState) -> Breaches:
     nodes = state.nodes.values()
     statuses = Counter(node.status for node in nodes)
     planned = _planned(state)
-    grown = [node for node in nodes if node.op.name not in planned]
+    grown = [node for node in nodes if node.op.name not in planned and node.copies is None]
     successors = {node.superseded_by for node in nodes}
     recount: dict[str, int] = {
         "live": sum(statuses[status] for status in LIVE),
@@ -247,7 +248,10 @@ def _waits_for_a_person(state: RunState) -> bool:
     return state.waits_for_answers or any(one.answer is None and one.expires_at for one in asked)
 
 
-_RUN_LAWS: Sequence[Callable[[RunState], Breaches]] = (_counters, _collections, _caps, _starting, _stopping)
+_RUN_LAWS: Sequence[Callable[[RunState], Breaches]] = (
+    *(_counters, _collections, _caps, _starting, _stopping),
+    rounds_breaches,
+)
 
 
 # --- one node ------------------------------------------------------------------------------------
@@ -387,6 +391,7 @@ _NODE_LAWS: Sequence[Callable[[RunState, NodeState], Breaches]] = (
     _pending,
     _letting_go,
     _veto,
+    refused_breaches,
     _outcome,
     _attempts,
     _family,

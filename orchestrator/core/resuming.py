@@ -120,15 +120,13 @@ def _in_list(state: RunState, node: NodeState) -> bool:
 
 
 def can_reopen(state: RunState, node: NodeState) -> bool:
-    """True unless the gate has rejected (a veto is durable) or a dependent took the failure up.
+    """True unless it rejected (a veto is durable), its round is over, or a dependent took its failure up.
 
     A dependent takes a failure up when it runs with it; a ``for_each`` node, when it has its list without it.
     """
-    if _in_list(state, node):
+    if _in_list(state, node) or node.judgement in ("rejected", "refused") or state.is_over(node):
         return False
-    return node.judgement != "rejected" and not any(
-        state.nodes[edge.target].status in _UNDER_WAY for edge in node.outs
-    )
+    return not any(state.nodes[edge.target].status in _UNDER_WAY for edge in node.outs)
 
 
 def _reopen(decision: Decision, nodes: list[NodeState]) -> None:

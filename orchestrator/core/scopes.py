@@ -17,7 +17,16 @@ from orchestrator.core.order import in_graph_order
 from orchestrator.core.state import EdgeState, Emitted, NodeState, RunState
 from orchestrator.core.status import TERMINAL, Status
 
-__all__ = ["Lazy", "ancestors", "context_mapping", "edge_scope", "node_scope", "outputs_scope", "view"]
+__all__ = [
+    "Lazy",
+    "ancestors",
+    "context_mapping",
+    "current",
+    "edge_scope",
+    "node_scope",
+    "outputs_scope",
+    "view",
+]
 
 _decode = msgspec.json.decode
 
@@ -63,6 +72,7 @@ def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:
     ``result`` of a failed source is its error as a mapping (type, message, attempt).
     """
     above = {**ancestors(state, source), source.op.name: None}
+    bare = _bare(state, above)
 
     def make(name: str) -> object:
         if name == "result":
@@ -75,15 +85,15 @@ def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:
         if name == "args":
             return _decode(state.plan.args)
         if name == "nodes":
-            return _nodes(state, above)
+            return _nodes(state, above, bare)
         if name == "emissions":
             return _emissions(state, above)
         if name == "context":
             return context_mapping(state, view_after(state, source))
-        return view(state.nodes[_latest(state, name)], name)
+        return view(state.nodes[bare.get(name, name)], name)
 
     names = dict.fromkeys(("result", "status", "context", "args", "nodes", "emissions"))
-    return Lazy({**above, **_bare(state, above), **names}, make)
+    return Lazy({**above, **dict.fromkeys(bare), **names}, make)
 
 
 def node_scope(
@@ -91,7 +101,7 @@ def node_scope(
 ) -> Mapping[str, object]:
     """For a node's ``when``, instruction and parameters: args, context, emissions and its ancestors."""
     above = ancestors(state, node)
-    renamed = {edge.reads_as: edge.source for edge in node.ins}
+    renamed = {**_bare(state, above), **{edge.reads_as: edge.source for edge in node.ins}}
     one = node.op.instance
 
     def make(name: str) -> object:
@@ -107,17 +117,18 @@ def node_scope(
             return _nodes(state, {**above, **dict.fromkeys(renamed)}, renamed)
         if name == "emissions":
             return _emissions(state, above)
-        return view(state.nodes[renamed.get(name, _latest(state, name))], name)
+        return view(state.nodes[renamed.get(name, name)], name)
 
     names = dict.fromkeys(("args", "context", "nodes", "emissions"))
     own = {} if one is None else dict.fromkeys((one.name, "index"))
-    return Lazy({**names, **own, **above, **dict.fromkeys(renamed), **_bare(state, above)}, make)
+    return Lazy({**names, **own, **above, **dict.fromkeys(renamed)}, make)
 
 
 def outputs_scope(state: RunState, custom: Mapping[str, Reducer] | None = None) -> Mapping[str, object]:
     """For a document's ``outputs``: every settled node."""
     settled = {name: None for name, node in state.nodes.items() if node.status in TERMINAL}
     last = view_at_end(state)
+    bare = {name: _latest(state, name) for name in settled}
 
     def make(name: str) -> object:
         if name == "args":
@@ -125,10 +136,10 @@ def outputs_scope(state: RunState, custom: Mapping[str, Reducer] | None = None) 
         if name == "context":
             return context_mapping(state, last, custom)
         if name == "nodes":
-            return _nodes(state, settled)
+            return _nodes(state, settled, bare)
         if name == "emissions":
             return _emissions(state, settled)
-        return view(state.nodes[_latest(state, name)], name)
+        return view(state.nodes[bare[name]], name)
 
     return Lazy({**dict.fromkeys(("args", "context", "nodes", "emissions")), **settled}, make)
 
@@ -162,29 +173,50 @@ def context_mapping(
     return Lazy({**dict.fromkeys(first), **dict.fromkeys(last)}, make)
 
 
+def current(state: RunState, names: Mapping[str, None]) -> Mapping[str, None]:
+    """``names`` without those of whose planned node a later round is among them."""
+    if not state.latest:
+        return names
+    rounds: dict[str, int] = {}
+    for name in names:
+        node = state.nodes[name]
+        planned = state.planned_name(node)
+        rounds[planned] = max(rounds.get(planned, 0), state.nodes[node.origin].round)
+    return {
+        name: None
+        for name in names
+        if state.nodes[state.nodes[name].origin].round == rounds[state.planned_name(state.nodes[name])]
+    }
+
+
 def _latest(state: RunState, name: str) -> str:
-    """The node that a bare name means: the child that succeeded it through escalations."""
+    """The node that a bare name means at the end: its latest round, its last tier."""
     node = state.resolve(name)
     return name if node is None else node.name
 
 
-def _bare(state: RunState, above: Mapping[str, None]) -> dict[str, None]:
-    """Names that ancestors took over by escalation."""
-    taken = [name.partition("+")[0] for name in above if "+" in name]
-    return {name: None for name in taken if name in state.nodes}
+def _bare(state: RunState, above: Mapping[str, None]) -> dict[str, str]:
+    """What a bare name means to who has these ancestors: the latest round among them, its last tier."""
+    found: dict[str, NodeState] = {}
+    for name in above:
+        node = state.nodes[name]
+        bare = name.partition("+")[0] if node.depth else state.planned_name(node)
+        if bare == name and not node.superseded_by and not state.latest:
+            continue
+        known = found.get(bare)
+        if known is None or (node.round, node.rungs) > (known.round, known.rungs):
+            found[bare] = node
+    return {bare: node.name for bare, node in found.items()}
 
 
-def _nodes(
-    state: RunState, names: Mapping[str, None], renamed: Mapping[str, str] | None = None
-) -> Mapping[str, object]:
-    known = renamed or {}
-    return Lazy(dict(names), lambda name: view(state.nodes[known.get(name, _latest(state, name))], name))
+def _nodes(state: RunState, names: Mapping[str, None], bare: Mapping[str, str]) -> Mapping[str, object]:
+    return Lazy(dict(names), lambda name: view(state.nodes[bare.get(name, name)], name))
 
 
 def _emissions(state: RunState, names: Mapping[str, None]) -> Mapping[str, object]:
     """Kind -> payloads of accepted emissions of these nodes, in graph order."""
     by_kind: dict[str, list[Emitted]] = {kind: [] for kind in EMISSIONS}
-    for name in in_graph_order(state, names):
+    for name in in_graph_order(state, current(state, names)):
         for entry in state.nodes[name].ledger:
             by_kind.setdefault(entry.kind, []).append(entry)
     return Lazy(dict.fromkeys(by_kind), lambda kind: [_decode(entry.payload) for entry in by_kind[kind]])

@@ -13,6 +13,7 @@ import msgspec
 
 from orchestrator.core.births import Birth
 from orchestrator.core.facts import Failure, LeftArtifact
+from orchestrator.core.round_records import Round
 from orchestrator.core.spec import Budget, Definition, Edge, EdgeKind, Operation, Plan, RoleSpec
 from orchestrator.core.status import Status
 
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 Judged = bool | str
+#: Ends the name of a node's first round where that is meant, and not the latest.
+_FIRST = "@1"
 
 
 class EdgeState(msgspec.Struct, gc=False):
@@ -183,8 +186,18 @@ class NodeState(msgspec.Struct, gc=False):
     verdicts: list[str] | None = None
     rationale: str = ""
     escalation: Escalation | None = None
-    #: gate: None open, else approved / rejected / undecided
+    #: gate: None open, else approved / refused / rejected / undecided
     judgement: str | None = None
+    #: gate: it rejected because no refusal was left
+    spent: bool = False
+    #: gate: its refusals before this round
+    refused: int = 0
+    #: the planned node that it copies, in a later round; None for every other node
+    copies: str | None = None
+    round: int = 1
+    #: whose work it takes up, and the gate that sent that back
+    previous: str | None = None
+    sent_back_by: str | None = None
     #: of a gate that a person judged: who
     decided_by: str = ""
     #: why it was judged so, in other words than the rationale of its own verdict
@@ -290,6 +303,13 @@ class RunState(msgspec.Struct):
     #: (emitter or None, key) of an injection -> the node that it added
     injections: dict[tuple[str | None, str], str] = {}
     rejected: list[str] = []
+    #: gate with refusals -> the planned nodes that it sends back, in topological order
+    loops: dict[str, tuple[str, ...]] = {}
+    #: planned node -> its copy in the latest round; only of nodes that were sent back
+    latest: dict[str, str] = {}
+    #: planned node or copy -> what descends from it, tiers included; kept where the plan has a loop
+    families: dict[str, list[str]] = {}
+    rounds: list[Round] = []
     failed_unhandled: int = 0
     #: branch -> what was said on it as far as it is on record, oldest first: JSON lists of messages
     conversations: dict[str, tuple[bytes, ...]] = {}
@@ -329,8 +349,33 @@ class RunState(msgspec.Struct):
     at: int = 0
 
     def resolve(self, name: str) -> NodeState | None:
-        """The node that a bare name means: through an escalation, the child that succeeded it."""
-        node = self.nodes.get(name)
+        """The node that a bare name means: its latest round and, through an escalation, the child.
+
+        ``NAME@1`` means the first round.
+        """
+        node = self.nodes.get(self.latest.get(name, name))
+        if node is None and name.endswith(_FIRST):
+            node = self.nodes.get(name.removesuffix(_FIRST))
         while node is not None and node.superseded_by is not None:
             node = self.nodes.get(node.superseded_by)
         return node
+
+    def planned_name(self, node: NodeState) -> str:
+        """The planned node that ``node`` copies or descends from; an injected one is its own."""
+        return self.nodes[node.origin].copies or node.origin
+
+    def authored(self, node: NodeState) -> str:
+        """The name under which the flow's author knows it: rounds and tiers of a planned node have one."""
+        return node.op.name if node.depth else self.planned_name(node)
+
+    def is_over(self, node: NodeState) -> bool:
+        """True for what belongs to a round after which another one has started."""
+        if not self.latest:
+            return False
+        planned = self.planned_name(node)
+        return self.latest.get(planned, planned) != node.origin
+
+    def family(self, node: NodeState) -> list[NodeState]:
+        """What did and grew from a planned node's work in one round, its tiers included, oldest first."""
+        names = (node.origin, *self.families.get(node.origin, ()))
+        return [self.nodes[name] for name in names]

@@ -119,6 +119,19 @@ def _vetoed(fact: f.NodeVetoed, node: str) -> str | None:
     return f"NodeVetoed: {fact.node}, because this gate rejected" if node in fact.gates else None
 
 
+def _round(fact: f.RoundStarted, node: str) -> str | None:
+    if fact.node == node:
+        names = ", ".join(one.operation.name for one in fact.nodes)
+        return f"RoundStarted: it sent the work back ({fact.refusals} of {fact.allowed}): {names}"
+    for one in fact.nodes:
+        if one.operation.name == node:
+            return f"RoundStarted by {fact.node}: takes up {one.previous}{_edges(fact.edges, node)}"
+        if one.previous == node:
+            return f"RoundStarted by {fact.node}: {one.operation.name} takes up its work"
+    moved = [move.to or "nothing" for move in fact.moved if move.target == node]
+    return f"RoundStarted by {fact.node}: it waits for {', '.join(dict.fromkeys(moved))}" if moved else None
+
+
 def _suspended(fact: f.RunSuspended, node: str) -> str | None:
     waits = fact.waiters.get(node)
     return None if waits is None else f"RunSuspended ({fact.reason}): it waits for {waits}"
@@ -134,6 +147,7 @@ _TELLERS: Mapping[type[f.Fact], Callable[[Any, str], str | None]] = {
     f.NodeAdded: _added,
     f.NodeReady: _ready,
     f.NodeVetoed: _vetoed,
+    f.RoundStarted: _round,
     f.RunSuspended: _suspended,
     f.CancelRequested: _told_to_all,
     f.DrainRequested: _told_to_all,

@@ -11,8 +11,8 @@ function whether a person, a stopping run or a failed sibling wanted it.
 
 A ``for_each`` node adds none either: it waits for its predecessors, then for its instances (core/fans.py).
 
-A refusal loop adds no status: a gate that refuses with rounds left adds the nodes of a new round
-(as growth does) instead of vetoing, in the rule of its settling.
+A refusal loop adds no status: a gate that refuses with refusals left adds the nodes of a new round
+(``rounds.py``) instead of vetoing, in the rule of its settling.
 """
 
 from __future__ import annotations

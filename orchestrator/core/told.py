@@ -20,6 +20,9 @@ AFTERWARDS = (
     f.GateApproved,
     f.GateRejected,
     f.GateUndecided,
+    f.GateRefused,
+    f.RoundStarted,
+    f.RoundEnded,
     f.ResultStale,
     f.EmissionRefused,
     f.SpawnRefused,
@@ -38,6 +41,7 @@ class Told:
     """What the facts have said of one node in its present generation."""
 
     __slots__ = (
+        "allowed",
         "asked",
         "attempt",
         "before",
@@ -47,6 +51,7 @@ class Told:
         "judged",
         "outs",
         "ready",
+        "refused",
         "restored",
         "running",
         "settled",
@@ -61,6 +66,8 @@ class Told:
         self.attempt = self.emitted = self.spawned = 0
         #: generations above it that are elements of a list: budget.depth does not count them
         self.elements = 0
+        #: refusals of a gate before this round, and how many it may have
+        self.refused = self.allowed = 0
         self.settled = self.judged = ""
         self.outs: list[Edge] = []
         #: of a ``for_each`` node that has its list: what it waits for; None for every other node

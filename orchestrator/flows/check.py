@@ -14,6 +14,7 @@ from orchestrator.errors import CycleError
 from orchestrator.flows.budgets import check_budgets
 from orchestrator.flows.casting import check_casting
 from orchestrator.flows.check_files import check_files
+from orchestrator.flows.check_gates import check_gates
 from orchestrator.flows.check_kinds import around, kinds
 from orchestrator.flows.choices import check_choices
 from orchestrator.flows.graph import topological_order
@@ -68,6 +69,7 @@ class _Checker:
         yield from self._top()
         yield from check_casting(self.source, self.outline)
         yield from check_files(self.source, self.outline)
+        yield from check_gates(self.source, self.outline)
         yield from check_choices(self.source, self.outline)
         yield from check_budgets(self.source, self.outline, self.references)
         yield from check_reach(self.source, self.outline)

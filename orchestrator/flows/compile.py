@@ -149,7 +149,13 @@ def _inputs(node: NodeSpec) -> tuple[str, ...] | None:
 
 def _gate(gate: GateSpec | bool | None) -> Gate | None:
     if isinstance(gate, GateSpec):
-        return Gate(refuse_on=tuple(gate.refuse_on), on_undecided=Undecided(gate.on_undecided))
+        return Gate(
+            # how often is known when the arguments are; that there is a loop is known now
+            refusals=gate.refusals if isinstance(gate.refusals, int) else 1,
+            back_to=gate.back_to,
+            refuse_on=tuple(gate.refuse_on),
+            on_undecided=Undecided(gate.on_undecided),
+        )
     return Gate() if gate else None
 
 
@@ -177,7 +183,8 @@ def _conditions(edges: list[EdgeSpec]) -> Iterator[tuple[EdgeSpec, str | None]]:
 def sentences(outline: Outline) -> Mapping[str, str]:
     """One sentence per node that says when it runs."""
     said = {
-        name: f"{name} {_what(outline.node(name))} {_when(outline, name)}" for name in outline.document.nodes
+        name: f"{name} {_what(outline.node(name))} {_when(outline, name)}{_sends_back(outline, name)}"
+        for name in outline.document.nodes
     }
     if outline.document.prompt is not None:
         planned = f"and plans at most {outline.document.max_nodes} nodes, each of which runs if those it"
@@ -198,6 +205,16 @@ def _what(node: NodeSpec) -> str:
     if node.when is not None and _per_element(node):
         each += f", where {node.when.strip()}"
     return f"{each},"
+
+
+def _sends_back(outline: Outline, name: str) -> str:
+    """Where a gate sends the work when it refuses, and how often."""
+    gate = outline.node(name).gate
+    if not isinstance(gate, GateSpec) or not gate.refusals:
+        return ""
+    goals = [gate.back_to] if gate.back_to is not None else outline.sources(name)
+    often = "once" if gate.refusals == 1 else f"at most {gate.refusals} times"
+    return f"; if it refuses, {' and '.join(dict.fromkeys(goals))} and what follows run again, {often}"
 
 
 def _when(outline: Outline, name: str) -> str:

@@ -14,6 +14,7 @@ from orchestrator.flows.durations import DURATION_FORM, seconds
 __all__ = [
     "DURATION_SCHEMA",
     "LATER",
+    "MOST_REFUSALS",
     "VERSION",
     "AfterSpec",
     "ArgSpec",
@@ -36,8 +37,10 @@ VERSION: Final = 1
 #: Keys of the format that this version reads as far as their name, by where they stand.
 LATER: Final = {
     "document": ("schedule",),
-    "gate": ("refusals", "back_to"),
 }
+
+#: A gate that sends work back more often than this is a mistake of its author's.
+MOST_REFUSALS: Final = 1_000
 
 _TYPES: Final = ("str", "int", "float", "bool", "path", "any")
 
@@ -160,6 +163,12 @@ class Defaults(_Part):
 class GateSpec(_Part):
     """A node whose verdict can veto everything that depends on it."""
 
+    refusals: Annotated[int, Field(ge=0, le=MOST_REFUSALS)] | _PLACEHOLDER = Field(
+        default=0, description="How often it may send the work back."
+    )
+    back_to: Name | None = Field(
+        default=None, description="Where a new round starts; without it at the nodes that it comes after."
+    )
     refuse_on: list[Literal["APPROVE-WITH-FIXES", "REQUEST-CHANGES", "REJECT"]] = Field(
         default=["REJECT"], min_length=1, description="Verdicts that count as REJECT."
     )

@@ -125,6 +125,8 @@ def picture(graph: Graph) -> tuple[list[Box], list[Arrow]]:
         if "completed" not in edge.accept or set(edge.accept) - {"completed", "failed"}:
             parts.append("any outcome" if set(edge.accept) == set(ALL_OUTCOMES) else " or ".join(edge.accept))
         arrows.append(Arrow(edge.source, edge.target, ": ".join(part for part in parts if part)))
+    for name, goals in _sent_back(graph).items():
+        arrows += [Arrow(name, goal, f"refused, {_times(graph, name)}") for goal in goals]
     return boxes, arrows
 
 
@@ -135,6 +137,22 @@ def kind_of(node: Operation) -> Kind:
     if node.for_each is not None:
         return "for_each"
     return "node" if node.inquiry is None else "ask"
+
+
+def _sent_back(graph: Graph) -> dict[str, list[str]]:
+    """Gate with refusals -> the nodes at which its new rounds start."""
+    found: dict[str, list[str]] = {}
+    for node in graph.operations.values():
+        if node.gate is not None and node.gate.refusals:
+            above = dict.fromkeys(edge.source for edge in graph.edges if edge.target == node.name)
+            found[node.name] = [node.gate.back_to] if node.gate.back_to is not None else list(above)
+    return found
+
+
+def _times(graph: Graph, name: str) -> str:
+    gate = graph.operations[name].gate
+    times = 0 if gate is None else gate.refusals
+    return "once" if times == 1 else f"at most {times} times"
 
 
 def _label(node: Operation) -> str:
@@ -245,8 +263,9 @@ def verdict_effects(graph: Graph) -> dict[str, dict[str, str]]:
     below: dict[str, list[str]] = {}
     for edge in graph.edges:
         below.setdefault(edge.source, []).append(edge.target)
+    goals = _sent_back(graph)
     return {
-        node.name: _effects(node.gate, below.get(node.name, []))
+        node.name: _effects(node.gate, below.get(node.name, []), ", ".join(goals.get(node.name, ())))
         for node in graph.operations.values()
         if node.gate is not None
     }
@@ -261,12 +280,13 @@ def _gates(graph: Graph) -> list[str]:
     return lines
 
 
-def _effects(gate: Gate, dependents: list[str]) -> dict[str, str]:
+def _effects(gate: Gate, dependents: list[str], goals: str) -> dict[str, str]:
     names = ", ".join(dependents) or "nothing: it has no dependents"
     vetoes = f"vetoes {names}" if dependents else names
     opens = f"opens {names}" if dependents else names
     if gate.refusals:
-        vetoes = f"sends the work back to {gate.back_to or 'its start'}, {gate.refusals} times, then {vetoes}"
+        often = "once" if gate.refusals == 1 else f"{gate.refusals} times"
+        vetoes = f"sends the work back to {goals}, {often}, then {vetoes}"
     effects = {
         verdict.value: vetoes if verdict.value in gate.refuse_on else opens for verdict in VerdictValue
     }

@@ -19,6 +19,7 @@ from orchestrator.flows.includes import read_includes
 from orchestrator.flows.load import Source, read_source
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity, ordered
+from orchestrator.flows.refusals import with_refusals
 from orchestrator.flows.validate import validate
 from roles import Catalogue
 
@@ -136,6 +137,7 @@ class Flow:
         try:
             values = bind_arguments(document.args, args or {})
             budget = bind_budget(document.budget, values, self._assignees())
+            graph = with_refusals(graph, document, values)
         except ArgumentError as error:
             raise FlowError(str(error), file=self._source.file) from error
         limits = document.limits

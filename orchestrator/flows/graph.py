@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.core.expressions import compile_expression
+from orchestrator.core.loops import loops_of
 from orchestrator.core.spec import Artifact, Edge, Operation
 from orchestrator.errors import CycleError, GraphError, UnknownNodeError
 from orchestrator.flows.conditions import EdgeCondition
@@ -63,13 +64,15 @@ class Graph:
         Raises:
             CycleError: naming one cycle.
             UnknownNodeError: an edge or a condition names a node that does not exist.
-            GraphError: nodes that share a branch are not ordered.
+            GraphError: nodes that share a branch are not ordered; a gate with refusals has nothing to send
+                back.
         """
         if self._checked:
             return self._checked[0]
         self._check_names()
         order = topological_order(self.operations, [(edge.source, edge.target) for edge in self.edges])
         self._check_branches(order)
+        self._check_loops()
         self._checked.append(order)
         return order
 
@@ -109,6 +112,22 @@ class Graph:
                 continue
             hint = suggestion(name, [*sorted(roots), *self.operations])
             raise UnknownNodeError(f"{where} names {name!r}, which does not exist{hint}")
+
+    def _check_loops(self) -> None:
+        """Every gate with refusals has work above it that it can send back."""
+        for name, loop in loops_of(tuple(self.operations.values()), self.edges).items():
+            gate = self.operations[name].gate
+            back_to = None if gate is None else gate.back_to
+            if back_to is not None and back_to not in self.operations:
+                raise UnknownNodeError(
+                    f"back_to of {name} names {back_to!r}, which does not exist"
+                    f"{suggestion(back_to, self.operations)}"
+                )
+            if not loop:
+                what = f"back_to {back_to!r} is not above it" if back_to else "no node is above it"
+                raise GraphError(
+                    f"{name} has refusals, but {what}; name a node that {name} depends on, directly or not"
+                )
 
     def _check_branches(self, order: tuple[str, ...]) -> None:
         sharing: dict[str, list[str]] = {}

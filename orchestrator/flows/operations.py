@@ -228,8 +228,8 @@ def make_gate(gate: object, name: str, role: str | Role | None) -> Gate | None:
     if unknown or not found.refuse_on:
         shown = ", ".join(_REFUSABLE)
         raise OperationError(f"refuse_on of {name} holds {unknown or 'nothing'}; it may hold {shown}")
-    if found.refusals < 0:
-        raise OperationError(f"refusals of {name} is {found.refusals}; write 0 or more")
+    if type(found.refusals) is not int or found.refusals < 0:
+        raise OperationError(f"refusals of {name} is {found.refusals!r}; write a whole number from 0")
     if found.on_undecided not in Undecided:
         raise OperationError(f"on_undecided of {name} is {found.on_undecided!r}; write hold, reject or pass")
     return found

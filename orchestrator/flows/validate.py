@@ -115,21 +115,10 @@ def _follows(place: Place, removed: list[Place]) -> bool:
 
 def _take_later(source: Source, data: dict[str, Any], problems: list[Problem]) -> None:
     """Name the keys that this version only knows by name, and take them out."""
-
-    def take(part: object, place: Place, kind: str, where: str) -> None:
-        for key in [key for key in LATER[kind] if isinstance(part, dict) and key in part]:
-            assert isinstance(part, dict)
-            del part[key]
-            message = (
-                f"{key}{where} is part of the format, but this version does not run it yet; leave it out"
-            )
-            problems.append(source.problem((*place, key), message, key=True))
-
-    take(data, (), "document", "")
-    nodes = data.get("nodes")
-    for name, node in nodes.items() if isinstance(nodes, dict) else ():
-        if isinstance(node, dict):
-            take(node.get("gate"), ("nodes", name, "gate"), "gate", f" of {name}'s gate")
+    for key in [key for key in LATER["document"] if key in data]:
+        del data[key]
+        message = f"{key} is part of the format, but this version does not run it yet; leave it out"
+        problems.append(source.problem((key,), message, key=True))
 
 
 def _faults(source: Source, error: ValidationError, data: object) -> dict[Place, Problem]:
@@ -162,7 +151,11 @@ def _fault(source: Source, place: Place, faults: list[Any], data: object) -> Pro
         message = f"{_words(around)} has no key {key!r}{suggestion(key, _known(around))}"
         return source.problem(place, message, key=True)
     forms = dict.fromkeys(form for fault in faults for form in _forms(fault))
-    if place[:1] == ("budget",) and len(forms) > 1 and forms.pop("a text", "") is None:
+    if (
+        (place[:1] == ("budget",) or place[-1:] == ("refusals",))
+        and len(forms) > 1
+        and forms.pop("a text", "") is None
+    ):
         forms["${args.NAME}"] = None
     value = repr(_at(data, place))
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."

@@ -104,6 +104,11 @@ class Branches:
     def _of(self, state: RunState, node: NodeState) -> Taken:
         operation = node.op
         known = self._own.get(operation.name)
+        if known is None and node.previous is not None:
+            # a later round goes on with the conversation of the one before
+            known = self._own.get(node.previous)
+            if known is not None and not operation.fresh:
+                self._own[operation.name] = known
         if known is not None and not operation.fresh:
             return known
         if operation.branch is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from orchestrator.core.context import Reducer, view_of
+from orchestrator.core.rework import with_notice
 from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.templates import compile_template, render_json
@@ -70,6 +71,7 @@ def given_to(state: RunState, node: NodeState, reducers: Mapping[str, Reducer] |
             parameters = render_json(parameters, scope)
         except OrchestratorError as error:
             faults.append(f"parameters: {error}")
+    instruction = with_notice(state, node, instruction)
     notes = [(note.time, note.text) for note in state.steers if note.delivered_to == node.op.name]
     inputs = {
         name: _decode(source.value)

@@ -128,7 +128,8 @@ def _checked(engine: Engine, node: NodeState, settled: _Settled) -> Any:
         if fault is not None:
             message = f"{fault} (the node declares returns=)"
             raise ExecutionError(message)
-    model = engine.returns.get(node.op.name if node.op.instance is None else node.origin)
+    base = node.origin if node.op.instance is not None else node.op.name
+    model = engine.returns.get(engine.state.authored(engine.state.nodes[base]))
     if model is not None:
         try:
             checked = TypeAdapter(model).validate_python(settled.plain)

@@ -164,11 +164,6 @@ def _operation(
     ):
         message = f"{operation.name} names branch {operation.branch!r}, which the session does not have"
         raise OperationError(message)
-    if operation.gate is not None and operation.gate.refusals:
-        message = (
-            f"{operation.name}: refusal loops (refusals={operation.gate.refusals}) are not run yet; use 0"
-        )
-        raise OperationError(message)
     if operation.flow is not None:
         return operation
     if operation.role is not None:

@@ -7,11 +7,12 @@ from typing import Any
 
 from orchestrator.core.context import REDUCERS, Reducer, conflict_in, view_at_end
 from orchestrator.core.facts import LeftArtifact
+from orchestrator.core.round_records import Round
 from orchestrator.core.scopes import context_mapping
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import RunReason, Status
 from orchestrator.runtime.nexts import next_command
-from orchestrator.runtime.results import DroppedSpawn, NodeResult, RunResult, Usage
+from orchestrator.runtime.results import DroppedSpawn, NodeResult, RoundRecord, RunResult, Usage
 from orchestrator.runtime.texts import said
 from roles import NodeError
 
@@ -139,14 +140,24 @@ def run_result(
         tuple(state.rejected),
         dict(state.waiters),
         _total(state),
+        tuple(_round(one) for one in state.rounds),
+        dict(state.latest),
         artifacts=_artifacts(state),
     )
+
+
+def _round(one: Round) -> RoundRecord:
+    return RoundRecord(
+        one.gate, one.number, one.node, one.judgement, one.verdict, one.rationale, one.moved, one.nodes,
+        one.tokens, one.cost_usd, one.duration / _SECOND, one.refusals, one.allowed, one.continued, one.fresh,
+    )  # fmt: skip
 
 
 def _artifacts(state: RunState) -> dict[str, LeftArtifact]:
     """What the run leaves under each of its names: the last in the order in which nodes came to be."""
     wanted = {artifact.name for artifact in state.plan.artifacts}
-    return {one.name: one for node in state.nodes.values() for one in node.artifacts if one.name in wanted}
+    current = [node for node in state.nodes.values() if not state.is_over(node)]
+    return {one.name: one for node in current for one in node.artifacts if one.name in wanted}
 
 
 def _folded(context: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -166,7 +177,7 @@ def _spawned(state: RunState) -> tuple[str, ...]:
     return tuple(
         name
         for name, node in state.nodes.items()
-        if name not in planned and node.rungs == 0 and node.op.instance is None
+        if name not in planned and node.rungs == 0 and node.op.instance is None and node.copies is None
     )
 
 

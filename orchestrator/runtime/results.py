@@ -16,6 +16,7 @@ __all__ = [
     "DroppedSpawn",
     "FlowEvent",
     "NodeResult",
+    "RoundRecord",
     "RunResult",
     "Usage",
 ]
@@ -108,6 +109,37 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundRecord:
+    """One pass through the refusal loop of a gate. It is recorded, and never acted on.
+
+    Attributes:
+        gate: the planned gate. round: its number; the first is 1. node: the gate's node in this round.
+        judgement: approved, refused or rejected; empty while nobody has judged it. verdict: what was said.
+        rationale: why. moved: the verdict is another than the round before gave; None in the first.
+        nodes: how many nodes the round had, grown ones included. tokens, cost_usd: what they used.
+        seconds: active time from the first start to the judgement.
+        refusals: of the gate so far, allowed: how many it may give.
+        continued, fresh: nodes that went on with their conversation, and those that began a new one.
+    """
+
+    gate: str
+    round: int
+    node: str
+    judgement: str = ""
+    verdict: str | None = None
+    rationale: str = ""
+    moved: bool | None = None
+    nodes: int = 0
+    tokens: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    refusals: int = 0
+    allowed: int = 0
+    continued: tuple[str, ...] = ()
+    fresh: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """How a run came out. ``result["name"]`` is a NodeResult.
 
@@ -119,7 +151,8 @@ class RunResult:
         final_context: the shared context after every node.
         dropped_spawns: refused requests to grow. spawned: names of grown nodes.
         gate_rejected_operations: gates that rejected. waiters: what each unsettled node waits for.
-        usage: all model calls. rounds: records of refusal loops.
+        usage: all model calls. rounds: records of refusal loops, in order.
+        latest: planned node -> the node of its latest round; only of nodes that were sent back.
         artifacts: the files that the flow document says the run leaves, by name.
     """
 
@@ -136,7 +169,8 @@ class RunResult:
     gate_rejected_operations: tuple[str, ...] = ()
     waiters: Mapping[str, str] = field(default_factory=dict)
     usage: Usage = Usage()
-    rounds: tuple[Any, ...] = ()
+    rounds: tuple[RoundRecord, ...] = ()
+    latest: Mapping[str, str] = field(default_factory=dict)
     artifacts: Mapping[str, LeftArtifact] = field(default_factory=dict)
 
     @property
@@ -150,12 +184,16 @@ class RunResult:
         return self.reason is RunReason.COMPLETED
 
     def __getitem__(self, name: str) -> NodeResult:
-        """A node by name; a bare name follows escalations to the child that took the work over.
+        """A node by name; a bare name means the latest round and, through escalations, the child.
+
+        ``NAME@1`` means the first round, as ``nodes["NAME"]`` does.
 
         Raises:
             KeyError: no such node; the message lists the names.
         """
-        node = self.nodes.get(name)
+        node = self.nodes.get(self.latest.get(name, name))
+        if node is None:
+            node = self.nodes.get(name.removesuffix("@1"))
         while node is not None and node.superseded_by:
             node = self.nodes.get(node.superseded_by)
         if node is None:
@@ -216,10 +254,11 @@ class RunResult:
 
     @property
     def operation_results(self) -> dict[str, Any]:
-        """Value or NodeError of every node that ran."""
+        """Value or NodeError of every node that ran; a bare name means the latest round."""
+        rounds = {name: self.nodes[latest] for name, latest in self.latest.items()}
         return {
             name: node.error if node.error is not None else node.value
-            for name, node in self.nodes.items()
+            for name, node in {**self.nodes, **rounds}.items()
             if node.status in (Status.COMPLETED, Status.FAILED, Status.ESCALATED)
         }
 

@@ -18,6 +18,7 @@ from orchestrator.core.commands import EmissionIn, Finish, WriteIn
 from orchestrator.core.context import Reducer, view_of
 from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.gates import GATE_VERDICT
+from orchestrator.core.retracting import EMPTY
 from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.spec import Operation
 from orchestrator.core.state import NodeState, RunState
@@ -64,7 +65,7 @@ def reusable(state: RunState, reducers: Mapping[str, Reducer] | None = None) -> 
 def _outcome(node: NodeState) -> Outcome:
     writes = []
     for key, write in (node.writes or {}).items():
-        if key != node.op.writes:
+        if key != node.op.writes and write.value != EMPTY:
             writes += [(key, value, write.leaves, write.replace) for value in (write.value, *write.more)]
     return Outcome(
         node.value or b"null",

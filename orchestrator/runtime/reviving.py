@@ -89,7 +89,10 @@ def refuse(state: RunState, reopen: tuple[str, ...]) -> None:
             message = f"{name} is {node.status.value}; only a failed node or an undecided gate is run again"
             raise OperationError(message)
         if not can_reopen(state, node):
-            message = f"{name} cannot run again: it rejected, or a node that accepts its failure is under way"
+            message = (
+                f"{name} cannot run again: it rejected, its round is over, or a node that accepts its "
+                f"failure is under way"
+            )
             raise OperationError(message)
     if reopen and not reopened_by(state, reopen):
         message = f"run {state.run} has no failed node and no undecided gate; there is nothing to retry"

@@ -107,5 +107,6 @@ class SettlementStream:
             result = NodeError(fact.error.type, fact.error.message, fact.error.attempt)
         elif isinstance(fact, f.NodeCompleted | f.NodeEscalated) and fact.value is not None:
             result = msgspec.json.decode(record.values[fact.value])
-        grown = node.parent is not None or node.op.name not in self._engine.planned
+        planned = node.copies or node.op.name
+        grown = node.parent is not None or planned not in self._engine.planned
         return FlowEvent(fact.node, fact.node, status, result, grown, seq)

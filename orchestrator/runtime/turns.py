@@ -17,9 +17,10 @@ from emissions import Emission, Receipt, Refused
 from orchestrator.core.commands import Ask, Memoise, Usage
 from orchestrator.core.context import view_of
 from orchestrator.core.facts import LeftArtifact
+from orchestrator.core.rework import Refusal, reworked, with_notice
 from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.spec import Operation
-from orchestrator.core.state import NodeState
+from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.core.templates import compile_template, render_json
 from orchestrator.runtime import writes
@@ -29,7 +30,7 @@ from orchestrator.runtime.steering import rendered, returned_plan
 from orchestrator.runtime.threads import call_on_loop
 from orchestrator.runtime.values import encode, settle
 from orchestrator.runtime.views import Inputs, emissions_of, failures_of, inputs_of
-from roles import Emitted, NodeError
+from roles import Emitted, NodeError, Rework
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
@@ -123,6 +124,8 @@ class RoleTurn:
             text = self.render(text)
         if self._state.plan_faults:
             text = returned_plan(self._state.plan_faults, text)
+        if self._state.round > 1:
+            text = with_notice(self._engine.state, self._state, text)
         return rendered(self.notes, text) if self.notes else text
 
     def render(self, text: str) -> str:
@@ -138,6 +141,12 @@ class RoleTurn:
         """Who answered a question of this node, and why."""
         question = (self._state.questions or {}).get(key)
         return ("", "") if question is None else (question.by, question.because)
+
+    @property
+    def rework(self) -> Rework | None:
+        """Why this node's work was sent back, and what it had given."""
+        told = reworked(self._engine.state, self._state)
+        return None if told is None else _rework(self._engine.state, told)
 
     def _scope(self) -> Mapping[str, object]:
         return node_scope(self._engine.state, self._state, self._engine.reducers)
@@ -343,6 +352,21 @@ class RoleTurn:
             self._asking -= 1
             if not self._asking:
                 self.deadline = scope.deadline = now() + self._left
+
+
+def _rework(state: RunState, told: Refusal) -> Rework:
+    """A refusal as a role reads it."""
+    return Rework(
+        told.gate,
+        told.round,
+        told.verdict,
+        told.rationale,
+        told.reversible_by,
+        told.by,
+        None if told.value is None else _decode(told.value),
+        {one.name: Path(one.place) for one in state.nodes[told.previous].artifacts},
+        told.previous,
+    )
 
 
 def _elsewhere(name: str, instead: str = "") -> RuntimeError:

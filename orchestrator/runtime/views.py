@@ -12,7 +12,7 @@ import msgspec
 
 from emissions import Emission
 from orchestrator.core.order import in_graph_order
-from orchestrator.core.scopes import ancestors
+from orchestrator.core.scopes import ancestors, current
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 from roles import Emitted, NodeError
@@ -121,9 +121,9 @@ def emissions_of(
     wanted = None if of is None else {of} if isinstance(of, str) else set(of)
     found: list[Emitted[E]] = []
     name_of_kind = kind.emission_kind
-    for name in in_graph_order(state, ancestors(state, node)):
+    for name in in_graph_order(state, current(state, ancestors(state, node))):
         source = state.nodes[name]
-        if not source.ledger or (wanted is not None and name not in wanted):
+        if not source.ledger or (wanted is not None and not wanted & {name, state.authored(source)}):
             continue
         found.extend(
             Emitted(kind.model_validate_json(entry.payload), name, source.op.role, entry.attempt)

@@ -30,13 +30,14 @@ from orchestrator.testing.given import (
     Given,
     Said,
     ancestors,
+    by_value,
     encoded,
     in_order,
     node_error,
     said,
 )
 from orchestrator.testing.script_error import ScriptError
-from roles import Artifact, Emitted, Inputs, NodeError, Role, Turn
+from roles import Artifact, Emitted, Inputs, NodeError, Rework, Role, Turn
 
 __all__ = ["FakeTurn", "fake_turn"]
 
@@ -61,6 +62,7 @@ class FakeTurn:
     def __init__(self, node: str, desk: Desk, given: Given) -> None:
         self.node, self.run, self.attempt = node, given.run, given.attempt
         self.deadline, self.branch = given.deadline, given.branch
+        self._rework = None if given.rework is None else by_value(given.rework)
         self.parameters: dict[str, Any] = _decode(settle(dict(given.parameters), "parameters")[0])
         self.instruction = given.instruction
         if given.steers:
@@ -103,6 +105,11 @@ class FakeTurn:
     def failed(self) -> Mapping[str, NodeError]:
         """The predecessors that failed."""
         return dict(self._failed)
+
+    @property
+    def rework(self) -> Rework | None:
+        """Why a gate sent the work back, as the test gave it; its value is a copy at each look."""
+        return None if self._rework is None else by_value(self._rework)
 
     def emissions(self, type_: type[E], /, of: str | Sequence[str] | None = None) -> list[Emitted[E]]:
         """What ancestors emitted of a type, in the order in which the test gave it."""
@@ -316,6 +323,7 @@ def fake_turn(
     attempt: int = 1,
     deadline: float | None = None,
     branch: Any = None,
+    rework: Rework | None = None,
     run: str = "run",
 ) -> FakeTurn:
     """Make a turn with no engine: it records what a role emits, writes, reports and asks, and answers.
@@ -342,6 +350,7 @@ def fake_turn(
         attempt: from 1.
         deadline: seconds on the loop's clock.
         branch: ``turn.branch``.
+        rework: ``turn.rework``: why a gate sent this work back.
         run: the run's id.
 
     Returns:
@@ -359,6 +368,7 @@ def fake_turn(
         context=context or {},
         emissions=emissions,
         failed=failed or {},
+        rework=rework,
         roles=roles or {},
         answers=answers or {},
         steps=steps or {},

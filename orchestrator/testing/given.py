@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from emissions import Emission
 from orchestrator.runtime.values import settle
 from orchestrator.testing.desk import role_in_name
-from roles import Artifact, Emitted, NodeError
+from roles import Artifact, Emitted, NodeError, Rework
 
-__all__ = ["Ancestry", "Asked", "Given", "Said", "ancestors", "encoded", "in_order", "node_error", "said"]
+__all__ = [
+    "Ancestry",
+    "Asked",
+    "Given",
+    "Said",
+    "ancestors",
+    "by_value",
+    "encoded",
+    "in_order",
+    "node_error",
+    "said",
+]
 
 #: What ancestors emitted: node -> emissions, or emissions, or emissions with their origin.
 Ancestry = Mapping[str, Iterable[Emission]] | Iterable[Emission | Emitted[Any]]
@@ -58,6 +71,7 @@ class Given:
     context: Mapping[str, Any]
     emissions: Ancestry
     failed: Mapping[str, NodeError | BaseException]
+    rework: Rework | None = None
     roles: Mapping[str, str]
     answers: Mapping[str, Any]
     steps: Mapping[str, Any]
@@ -72,6 +86,11 @@ class Given:
     def role_of(self, node: str) -> str:
         """The role of a predecessor: as given, else as its name tells."""
         return self.roles.get(node) or role_in_name(node)
+
+
+def by_value(rework: Rework) -> Rework:
+    """A rework whose value is a copy."""
+    return replace(rework, value=msgspec.json.decode(settle(rework.value, "rework.value")[0]))
 
 
 def ancestors(given: Given) -> list[Said]:

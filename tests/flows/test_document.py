@@ -247,11 +247,62 @@ def test_keys_of_later_versions_at_the_top(told, key):
     assert one.startswith(f"5:1: {key} is part of the format")
 
 
-def test_refusal_loops_are_said_not_to_run_yet(told):
-    """A gate's refusals are not ignored."""
-    found = told(f"{HEAD}nodes: {{x: {{role: judge, gate: {{refusals: 2, back_to: y}}}}}}\n")
-    assert len(found) == 2
-    assert "refusals of x's gate" in found[0]
+@pytest.mark.parametrize(
+    ("gate", "says"),
+    [
+        ("{refusals: 2, back_to: w}", None),
+        ("{refusals: 2}", None),
+        ("{refusals: 2, back_to: ww}", "back_to of x names 'ww', which does not exist; did you mean 'w'?"),
+        ("{refusals: 2, back_to: y}", "back_to of x names 'y', which is not before it; before it: w"),
+        ("{refusals: 2, back_to: x}", "back_to of x names 'x', which is not before it; before it: w"),
+        ("{back_to: w}", "back_to of x says nothing without refusals; write how often: refusals: 1"),
+        ("{refusals: -1}", "nodes.x.gate.refusals is -1; write at least 0"),
+        ("{refusals: '${args.n}', back_to: w}", "there is no argument 'n'"),
+        ("{refusal: 1}", "nodes.x.gate has no key 'refusal'; did you mean 'refusals'?"),
+    ],
+)
+def test_refusals_of_a_gate(told, gate, says):
+    """flows.md, checks: ``back_to`` is an ancestor of its gate; each fault names what to write."""
+    nodes = (
+        f"w: {{role: maker}}, x: {{role: judge, after: [w], gate: {gate}}}, y: {{role: maker, after: [x]}}"
+    )
+    found = told(f"{HEAD}nodes: {{{nodes}}}\n")
+    assert (says is None) is (found == []), found
+    assert says is None or says in found[0]
+
+
+def test_a_gate_with_nothing_to_send_back(told):
+    """kernel 5: refusals of a gate that stands first are a mistake, and told as one."""
+    nodes = "x: {role: judge, gate: {refusals: 1}}, y: {role: maker, after: [x]}"
+    assert "x has refusals and nothing before it" in told(f"{HEAD}nodes: {{{nodes}}}\n")[0]
+
+
+def test_two_gates_that_send_the_same_back(told):
+    """A warning: two gates side by side would each have the work made anew; in a line they do not."""
+    nodes = (
+        "w: {role: maker}, x: {role: judge, after: [w], gate: {refusals: 1}}, "
+        "y: {role: judge, after: [%s], gate: {refusals: 1, back_to: w}}, z: {role: maker, after: [x, y]}"
+    )
+    beside = told(f"{HEAD}nodes: {{{nodes % 'w'}}}\n", Severity.WARNING)
+    assert "x and y both send w back" in beside[0]
+    assert told(f"{HEAD}nodes: {{{nodes % 'w, x'}}}\n", Severity.WARNING) == []
+
+
+def test_refusals_from_an_argument(write):
+    """flows.md, budgets: numbers or ``${args...}``, also of a gate; checked when they are bound."""
+    flow = load_flow(
+        write(
+            f"{HEAD}args: {{n: {{type: int, default: 3}}}}\n"
+            "nodes:\n  w: {role: maker}\n"
+            "  x: {role: judge, after: [w], gate: {refusals: '${args.n}'}}\n"
+            "  y: {role: maker, after: [x]}\n"
+        )
+    )
+    assert flow.bind().graph.operations["x"].gate.refusals == 3
+    assert flow.bind({"n": 0}).graph.operations["x"].gate.refusals == 0
+    with pytest.raises(FlowError, match="refusals of x is -1; write a whole number from 0"):
+        flow.bind({"n": -1})
+    assert "w and what follows run again, at most ${args.n} times" in flow.sentences()["x"]
 
 
 def test_warnings(told):

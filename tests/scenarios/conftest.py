@@ -119,6 +119,8 @@ def admitted(facts: list[Envelope]) -> list[str]:
             names += [operation["name"] for operation in fact.data["plan"].get("operations", [])]
         elif fact.kind == "NodeAdded":
             names.append(fact.data["operation"]["name"])
+        elif fact.kind == "RoundStarted":
+            names += [one["operation"]["name"] for one in fact.data["nodes"]]
     return names
 
 
@@ -175,6 +177,11 @@ def edges_of(facts: list[Envelope], *, spliced: bool = False) -> list[tuple[int,
 def _edges_in(fact: Envelope) -> list[dict[str, Any]]:
     if fact.kind == "GraphPlanned":
         return list(fact.data["plan"].get("edges", []))
+    if fact.kind == "RoundStarted":
+        moved = [
+            {"source": move["to"], "target": move["target"]} for move in fact.data["moved"] if move.get("to")
+        ]
+        return [*fact.data["edges"], *moved]
     return list(fact.data["edges"]) if fact.kind == "NodeAdded" else []
 
 
