@@ -14,7 +14,7 @@ from orchestrator.cli.onward import Onward, agreed
 from orchestrator.cli.opening import UsageError, any_value, pairs
 from orchestrator.cli.options import ForkOptions
 from orchestrator.flows.names import suggestion
-from orchestrator.runtime.forking import change_of, cut
+from orchestrator.runtime.forking import change_of, cut, in_rounds
 from orchestrator.runtime.forking import fold as folded
 from orchestrator.runtime.recovery import outlook
 from orchestrator.runtime.run import Run
@@ -45,6 +45,11 @@ def fork(options: ForkOptions) -> int:
     if not records:
         raise UsageError(f"run {origin} was killed before it began: there is nothing to share")
     whole = folded(records)
+    change = _Change(
+        whole.in_round(change.at) if isinstance(change.at, str) else change.at,
+        in_rounds(whole, change.values),
+        in_rounds(whole, change.answers),
+    )
     for name in (*change.values, *change.answers):
         if name not in whole.nodes:
             raise UsageError(f"run {origin} has no node {name!r}{suggestion(name, whole.nodes)}")

@@ -222,6 +222,7 @@ class ShowOptions(Request):
     home: ClassVar[str] = "show"
     run: str
     budget: bool = False
+    rounds: bool = False
     json: bool = False
     html: Path | None = None
     journal: str | None = None

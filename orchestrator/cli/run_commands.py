@@ -65,6 +65,9 @@ def prune(
 def show(
     run: RunName,
     budget: Annotated[bool, typer.Option("--budget", help="What is used of each limit.")] = False,
+    rounds: Annotated[
+        bool, typer.Option("--rounds", help="What each pass of a refusal loop came to and cost.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="The result as JSON, as the last line of run.")
     ] = False,
@@ -79,10 +82,11 @@ def show(
     \b
     Examples:
       callboard show last
+      callboard show last --rounds
       callboard show 20260131 --json | jq '.nodes.review'
       callboard show last --html run.html
     """  # noqa: D301
-    return options.ShowOptions(run, budget, json, html, journal)
+    return options.ShowOptions(run, budget, rounds, json, html, journal)
 
 
 @app.command("save-flow")

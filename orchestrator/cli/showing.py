@@ -15,6 +15,7 @@ from orchestrator.cli.journals import find, reading, recorded
 from orchestrator.cli.opening import UsageError
 from orchestrator.cli.options import ShowOptions, StoryOptions
 from orchestrator.cli.page import page
+from orchestrator.cli.rounds import round_lines
 from orchestrator.cli.shown import shown
 from orchestrator.cli.summary import Told, decision, details, headline, result_json
 from orchestrator.cli.views import forked_from
@@ -24,7 +25,7 @@ from orchestrator.core.story import story as tell
 from orchestrator.runtime.generations import Generation, generations
 from orchestrator.runtime.given import Given
 from orchestrator.runtime.projections import display_state
-from orchestrator.runtime.recorded import LIVE, RecordedRun
+from orchestrator.runtime.recorded import LIVE, RecordedRun, read_run
 from orchestrator.runtime.results import NodeResult, RunResult
 
 __all__ = ["show", "story"]
@@ -53,6 +54,8 @@ def show(options: ShowOptions) -> int:
     told = Told(run.seconds, place, live=run.standing == LIVE)
     if options.budget:
         say("\n".join(_budget(run.state)))
+    elif options.rounds:
+        say("\n".join(round_lines(result)))
     elif options.json:
         say_json(result_json(result, told))
     else:
@@ -158,16 +161,17 @@ def story(options: StoryOptions) -> int:
     """
     with reading(options.journal) as (reader, _):
         run_id = find(reader, options.run)
-        lines = tell(reader.records(run_id), options.node)
+        name = read_run(reader, run_id).state.in_round(options.node)
+        lines = tell(reader.records(run_id), name)
         run = RecordedRun(run_id)
-        lives = generations(run, reader.records(run_id), options.node)
-        texts = list(shown(reader.records(run_id), options.node))
+        lives = generations(run, reader.records(run_id), name)
+        texts = list(shown(reader.records(run_id), name))
     if not lives and not lines:
         near = get_close_matches(options.node, run.state.nodes, 1)
         hint = f"; did you mean {near[0]}?" if near else f"; `callboard show {run_id}` lists them"
         raise UsageError(f"run {run_id} has no node {options.node!r}{hint}")
     if options.json:
-        told = _json(run, options.node, lines, lives)
+        told = _json(run, name, lines, lives)
         told["shown"] = [{"attempt": attempt, "text": text} for attempt, text in texts]
         say_json(msgspec.json.encode(told))
         return 0

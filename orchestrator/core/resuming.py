@@ -82,7 +82,7 @@ def reopened_by(state: RunState, names: Iterable[str]) -> list[NodeState]:
     Args:
         names: failed nodes and undecided gates, or EVERY_FAILED.
     """
-    wanted = dict.fromkeys(names)
+    wanted = dict.fromkeys(map(state.in_round, names))
     if EVERY_FAILED in wanted:
         del wanted[EVERY_FAILED]
         wanted |= {

@@ -353,12 +353,16 @@ class RunState(msgspec.Struct):
 
         ``NAME@1`` means the first round.
         """
-        node = self.nodes.get(self.latest.get(name, name))
-        if node is None and name.endswith(_FIRST):
-            node = self.nodes.get(name.removesuffix(_FIRST))
+        node = self.nodes.get(self.in_round(name))
         while node is not None and node.superseded_by is not None:
             node = self.nodes.get(node.superseded_by)
         return node
+
+    def in_round(self, name: str) -> str:
+        """The node that a name means, whoever took its work over: a bare one means the latest round."""
+        if name in self.latest:
+            return self.latest[name]
+        return name.removesuffix(_FIRST) if name not in self.nodes else name
 
     def planned_name(self, node: NodeState) -> str:
         """The planned node that ``node`` copies or descends from; an injected one is its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,7 +18,10 @@ from orchestrator.journal import Journal
 from orchestrator.runtime.streams import SETTLING
 from orchestrator.runtime.values import settle
 
-__all__ = ["change_of", "copy_history", "cut", "fold", "outcomes_of"]
+__all__ = ["change_of", "copy_history", "cut", "fold", "in_rounds", "outcomes_of"]
+
+
+T = TypeVar("T")
 
 
 def fold(records: Iterable[Record]) -> RunState:
@@ -59,6 +62,11 @@ def change_of(values: Mapping[str, Any], answers: Mapping[str, str]) -> str:
     """What a fork changes, in words for its first record."""
     parts = [f"{node} is given a value" for node in values]
     return ", ".join([*parts, *(f"{gate} is answered {verdict}" for gate, verdict in answers.items())])
+
+
+def in_rounds(origin: RunState, named: Mapping[str, T]) -> dict[str, T]:
+    """What is said of nodes, by their names in that run: a bare one means the latest round."""
+    return {origin.in_round(name): said for name, said in named.items()}
 
 
 def copy_history(records: Sequence[Record], log: Journal, run: str, origin: str, change: str) -> None:

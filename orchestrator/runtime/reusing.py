@@ -19,6 +19,7 @@ from orchestrator.core.context import Reducer, view_of
 from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.gates import GATE_VERDICT
 from orchestrator.core.retracting import EMPTY
+from orchestrator.core.rework import reworked
 from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.spec import Operation
 from orchestrator.core.state import NodeState, RunState
@@ -100,6 +101,7 @@ def content_key(
             code.rpartition("::")[2], operation.verb, operation.role, parameters, instruction,
             list(operation.models), operation.tier, operation.gate is not None, context,
             operation.workdir, [[one.name, one.path] for one in operation.artifacts],
+            _rework(state, node),
             operation.effort, operation.tools, operation.asks, operation.inputs, _element(operation),
         ]  # fmt: skip
         data = encode(parts)
@@ -122,6 +124,15 @@ def _element(operation: Operation) -> object:
     """The element that an instance was made for: its body may read it without a text that names it."""
     one = operation.instance
     return None if one is None else [msgspec.json.decode(one.item), one.index]
+
+
+def _rework(state: RunState, node: NodeState) -> list[object] | None:
+    """What a node in a later round was told: it does not take the outcome of the round before."""
+    told = reworked(state, node)
+    if told is None:
+        return None
+    value = None if told.value is None else told.value.decode()
+    return [told.round, told.verdict, told.rationale, told.reversible_by, value]
 
 
 def finish_with(node: NodeState, attempt: int, outcome: Outcome) -> tuple[Finish, list[bytes]]:

@@ -81,7 +81,7 @@ def refuse(state: RunState, reopen: tuple[str, ...]) -> None:
     for name in reopen:
         if name == EVERY_FAILED:
             continue
-        node = state.nodes.get(name)
+        node = state.nodes.get(state.in_round(name))
         if node is None:
             message = f"run {state.run} has no node {name!r}; there are {', '.join(state.nodes)}"
             raise OperationError(message)

@@ -17,7 +17,7 @@ from orchestrator.errors import JournalError, OperationError, RunOwnedError
 from orchestrator.journal import Journal
 from orchestrator.runtime.branching import Branches
 from orchestrator.runtime.engine import Engine
-from orchestrator.runtime.forking import change_of, copy_history, cut, fold, outcomes_of
+from orchestrator.runtime.forking import change_of, copy_history, cut, fold, in_rounds, outcomes_of
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.including import Includes
 from orchestrator.runtime.options import RunOptions
@@ -122,13 +122,15 @@ class Runs(Registrations):
         origin = self._store.find(run)
         records = list(self._store.records(origin))
         whole = fold(records)
-        settled, raw = outcomes_of(whole, values or {}, answers or {}, by, because)
+        values, answers = in_rounds(whole, values or {}), in_rounds(whole, answers or {})
+        at = whole.in_round(at) if isinstance(at, str) else at
+        settled, raw = outcomes_of(whole, values, answers, by, because)
         shared = cut(records, at, [one.node for one in settled])
         if not shared:
             message = f"run {origin} has no history before that; start it again instead"
             raise OperationError(message)
         new = new_run_id()
-        change = change_of(values or {}, answers or {})
+        change = change_of(values, answers)
         log = self._store.new(new, whole.name, whole.definition.digest)
         copy_history(shared, log, new, origin, change)
         self._store.close(new)

@@ -152,3 +152,19 @@ CAST = (ok, slow, tidies, needs_file, grows, decides, rejects, asks, asks_late, 
 def there(folder: Path) -> None:
     """Mend what the roles were missing."""
     (folder / "file").touch()
+
+
+@role()
+async def works(turn: Any) -> list[int]:
+    """Continues what it gave in the round before."""
+    Told.say("call", turn.node, turn.attempt)
+    return [1] if turn.rework is None else [*turn.rework.value, turn.rework.round]
+
+
+@role(emits=(Verdict,))
+async def refuses(turn: Any) -> Any:
+    """A gate that approves in the round that it is told, and in every later one."""
+    Told.say("call", turn.node, turn.attempt)
+    number = 1 if turn.rework is None else turn.rework.round
+    verdict = "APPROVE" if number >= turn.parameters["approves"] else "REJECT"
+    return Verdict(verdict=verdict, rationale=f"round {number}")
