@@ -64,6 +64,7 @@ def prune(
 @app.command("show")
 def show(
     run: RunName,
+    *,
     budget: Annotated[bool, typer.Option("--budget", help="What is used of each limit.")] = False,
     rounds: Annotated[
         bool, typer.Option("--rounds", help="What each pass of a refusal loop came to and cost.")

@@ -17,10 +17,10 @@ from emissions import Emission, Receipt, Refused
 from orchestrator.core.commands import Ask, Memoise, Usage
 from orchestrator.core.context import view_of
 from orchestrator.core.facts import LeftArtifact
-from orchestrator.core.rework import Refusal, reworked, with_notice
+from orchestrator.core.rework import with_notice
 from orchestrator.core.scopes import context_mapping, node_scope
 from orchestrator.core.spec import Operation
-from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.state import NodeState
 from orchestrator.core.status import Status
 from orchestrator.core.templates import compile_template, render_json
 from orchestrator.runtime import writes
@@ -29,7 +29,7 @@ from orchestrator.runtime.kernel import Halted
 from orchestrator.runtime.steering import rendered, returned_plan
 from orchestrator.runtime.threads import call_on_loop
 from orchestrator.runtime.values import encode, settle
-from orchestrator.runtime.views import Inputs, emissions_of, failures_of, inputs_of
+from orchestrator.runtime.views import Inputs, emissions_of, failures_of, inputs_of, rework_of
 from roles import Emitted, NodeError, Rework
 
 if TYPE_CHECKING:
@@ -145,8 +145,7 @@ class RoleTurn:
     @property
     def rework(self) -> Rework | None:
         """Why this node's work was sent back, and what it had given."""
-        told = reworked(self._engine.state, self._state)
-        return None if told is None else _rework(self._engine.state, told)
+        return rework_of(self._engine.state, self._state)
 
     def _scope(self) -> Mapping[str, object]:
         return node_scope(self._engine.state, self._state, self._engine.reducers)
@@ -352,21 +351,6 @@ class RoleTurn:
             self._asking -= 1
             if not self._asking:
                 self.deadline = scope.deadline = now() + self._left
-
-
-def _rework(state: RunState, told: Refusal) -> Rework:
-    """A refusal as a role reads it."""
-    return Rework(
-        told.gate,
-        told.round,
-        told.verdict,
-        told.rationale,
-        told.reversible_by,
-        told.by,
-        None if told.value is None else _decode(told.value),
-        {one.name: Path(one.place) for one in state.nodes[told.previous].artifacts},
-        told.previous,
-    )
 
 
 def _elsewhere(name: str, instead: str = "") -> RuntimeError:

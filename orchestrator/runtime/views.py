@@ -6,18 +6,29 @@ Values are decoded when they are looked up: each reader has its own copy, an unr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from emissions import Emission
 from orchestrator.core.order import in_graph_order
+from orchestrator.core.rework import reworked
 from orchestrator.core.scopes import ancestors, current
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
-from roles import Emitted, NodeError
+from roles import Emitted, NodeError, Rework
 
-__all__ = ["Inputs", "RunView", "ancestors", "emissions_of", "failures_of", "inputs_of", "sources_of"]
+__all__ = [
+    "Inputs",
+    "RunView",
+    "ancestors",
+    "emissions_of",
+    "failures_of",
+    "inputs_of",
+    "rework_of",
+    "sources_of",
+]
 
 E = TypeVar("E", bound=Emission)
 _decode = msgspec.json.decode
@@ -131,6 +142,24 @@ def emissions_of(
             if entry.kind == name_of_kind
         )
     return found
+
+
+def rework_of(state: RunState, node: NodeState) -> Rework | None:
+    """What ``turn.rework`` gives: why the work was sent back, and what the node had given."""
+    told = reworked(state, node)
+    if told is None:
+        return None
+    return Rework(
+        told.gate,
+        told.round,
+        told.verdict,
+        told.rationale,
+        told.reversible_by,
+        told.by,
+        None if told.value is None else _decode(told.value),
+        {one.name: Path(one.place) for one in state.nodes[told.previous].artifacts},
+        told.previous,
+    )
 
 
 class RunView:
