@@ -22,6 +22,8 @@ __all__ = ["Saved", "save_flow"]
 
 _ANY: Final = ["completed", "failed", "cancelled"]
 _LIMIT: Final = 64
+#: Keys of the document that are written anew, or that only a planner reads.
+_REWRITTEN: Final = frozenset({"nodes", "outputs", "edges", "prompt", "planner", "max_nodes", "reactive"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,15 @@ class _Saving:
     def __init__(self, state: RunState, source: Mapping[str, Any]) -> None:
         self._state, self._source = state, source
         self._nodes: dict[str, dict[str, Any]] = {
-            name: dict(copy.deepcopy(node)) for name, node in source["nodes"].items()
+            name: dict(copy.deepcopy(node)) for name, node in source.get("nodes", {}).items()
         }
         self._notes: list[str] = []
         #: every node of the run -> the key under which the document has it
         self._keys: dict[str, str] = {}
         self._renamed: dict[str, str] = {}
+        self._grown: set[str] = set()
+        #: what only plans: its plan stands in the document in its place
+        self._planner = {one.name for one in state.plan.operations if one.casting is not None}
 
     def document(self, comment: str) -> Saved:
         grown = self._named()
@@ -66,9 +71,9 @@ class _Saving:
             self._nodes[self._keys[node.op.name]] = self._written(node)
         for node in self._state.nodes.values():
             self._joins(node)
-        head = {key: value for key, value in self._source.items() if key not in ("nodes", "outputs", "edges")}
+        head = {key: value for key, value in self._source.items() if key not in _REWRITTEN}
         head["args"] = self._arguments()
-        if self._renamed:
+        if grown:
             head["budget"] = {**(head.get("budget") or {}), "spawns": 0}
         whole = {key: value for key, value in head.items() if value not in ({}, None)}
         whole["nodes"] = {name: self._nodes[name] for name in self._order()}
@@ -86,13 +91,18 @@ class _Saving:
         grown = []
         for node in sorted(self._state.nodes.values(), key=lambda node: sort_key(node.birth)):
             name = node.op.name
+            if name in self._planner:
+                continue
             if name in self._nodes:
                 self._keys[name] = name
             elif (planned := self._folded(node)) is not None:
                 self._keys[name] = self._keys.get(planned, planned)
             else:
-                self._keys[name] = self._renamed[name] = self._key(name)
+                self._keys[name] = key = self._key(name)
+                self._grown.add(name)
                 grown.append(node)
+                if key != name:
+                    self._renamed[name] = key
         return grown
 
     def _folded(self, node: NodeState) -> str | None:
@@ -146,10 +156,10 @@ class _Saving:
 
     def _joins(self, node: NodeState) -> None:
         """Grown nodes that a planned one waits for stand in its ``after``."""
-        key = self._keys[node.op.name]
-        if node.op.name not in self._source["nodes"]:
+        if node.op.name not in self._source.get("nodes", {}):
             return
-        more = [self._entry(edge) for edge in node.ins if edge.source in self._renamed]
+        key = self._keys[node.op.name]
+        more = [self._entry(edge) for edge in node.ins if edge.source in self._grown]
         if more:
             self._nodes[key]["after"] = _once([*self._nodes[key].get("after", ()), *more])
 

@@ -16,9 +16,10 @@ from orchestrator.errors import OrchestratorError
 
 __all__ = ["Fault", "Observed", "edge_name", "max_of", "observe", "when_name"]
 
-#: How nodes fail that were made to fail: by their stand-in, by a time limit, by what became of an escalation.
+#: How nodes fail that were made to fail: by their stand-in, by a time limit, by what became
+#: of an escalation, by a plan that its stand-in spoiled.
 _REHEARSED: Final = frozenset(
-    {"RehearsedFailure", "TimeoutError", "DeadlineExceeded", "GaveUp", "EscalationRefused"}
+    {"RehearsedFailure", "TimeoutError", "DeadlineExceeded", "GaveUp", "EscalationRefused", "PlanError"}
 )
 _CONFLICT: Final = "ContextConflictError"
 _REFUSAL_OF: Final = {

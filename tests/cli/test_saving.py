@@ -78,3 +78,39 @@ def test_the_run_is_drawn(tmp_path: Path):
     vetoed = next(line for line in lines if "vetoed by review" in line).partition("[")[0]
     assert f"class {vetoed} vetoed" in lines
     assert sum('(["scan.echo-' in line for line in lines) == 2
+
+
+PLANNER = """
+from orchestrator import TaskAssignment, role
+
+@role(emits=(TaskAssignment,))
+async def planner(turn):
+    return [
+        TaskAssignment(name="look", task="Look at ${it}", assignee="worker", inputs={"a": 1}),
+        TaskAssignment(name="write", task="Write", assignee="worker", depends_on=["look"]),
+    ]
+
+@role()
+async def worker(turn):
+    return {"text": turn.instruction}
+"""
+
+
+def test_a_plan_becomes_nodes(tmp_path: Path):
+    """A run that a planner cast becomes a document with nodes, which needs no planner."""
+    (tmp_path / "cast.py").write_text(PLANNER, encoding="utf-8")
+    (tmp_path / "flow.yaml").write_text(
+        "version: 1\nname: planned\ncast: [cast.py]\nprompt: Do it.\nmax_nodes: 5\n", encoding="utf-8"
+    )
+    assert call("run", ".", "--quiet", cwd=tmp_path).returncode == 0
+    done = call("save-flow", "last", "--to", "saved.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "renamed" not in done.stdout
+    document = load_flow(tmp_path / "saved.yaml").document
+    assert document.prompt is None
+    assert list(document.nodes) == ["look", "write"]
+    assert document.nodes["look"].parameters == {"a": 1}
+    assert document.nodes["write"].after == ["look"]
+    again = run_sync(tmp_path / "saved.yaml")
+    assert again["look"].value == {"text": "Look at ${it}"}
+    assert again.completed_operations == ("look", "write")
