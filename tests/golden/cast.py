@@ -237,6 +237,32 @@ async def large(_turn: Any) -> str:
     return "x" * 70_000
 
 
+@role(emits=(Verdict,))
+async def strict(turn: Any) -> Verdict:
+    """Refuses what is new, and approves what was worked over."""
+    seen = turn.rework
+    if seen is None:
+        return Verdict(verdict="REJECT", rationale="too short", reversible_by="more of it")
+    return Verdict(verdict="APPROVE", rationale=f"better than {seen.verdict}")
+
+
+@role()
+async def lister(turn: Any) -> list[str]:
+    """Names what there is to do, and leaves a file."""
+    (turn.workdir / "note.txt").write_text("written once", encoding="utf-8")
+    return ["one", "two", "three"]
+
+
+@role(emits=(TaskAssignment,))
+async def drafter(turn: Any) -> Any:
+    """Plans; its first plan has a fault."""
+    before = ["nobody"] if turn.attempt == 1 else ["first"]
+    return [
+        TaskAssignment(name="first", task="begin", assignee="plain"),
+        TaskAssignment(name="then", task="go on", assignee="plain", depends_on=before),
+    ]
+
+
 ROLES = (
     scout, digger, join, greedy, plain, large, source, review, hard, flaky, broken, needless, sleeper, asker,
     listener, mendable, fragile,
@@ -256,6 +282,15 @@ def growing() -> Graph:
     made.add_operation(plain, "last", depends_on=["greedy"])
     made.add_operation("chat", "talk", depends_on=["last"])
     made.add_operation("chat", "talk_on", depends_on=["talk"], inherit_context=True)
+    return made.get_graph()
+
+
+def talking() -> Graph:
+    """Nodes that speak on one branch, and one that begins with what they said."""
+    made = OperationGraphBuilder("talking")
+    made.add_operation("chat", "talk", depends_on=[])
+    made.add_operation("chat", "more", depends_on=["talk"])
+    made.add_operation("chat", "apart", depends_on=["more"], inherit_context=True)
     return made.get_graph()
 
 

@@ -39,6 +39,8 @@ def staged() -> Any:
     shutil.rmtree(STAGE, ignore_errors=True)
     STAGE.mkdir()
     place = shutil.copy(FOLDER / "cast.py", STAGE / "cast.py")
+    for document in (FOLDER / "flows").glob("*.yaml"):
+        shutil.copy(document, STAGE)
     spec = importlib.util.spec_from_file_location("golden_cast", place)
     assert spec is not None
     assert spec.loader is not None
@@ -181,8 +183,41 @@ async def _drained(cast: Any) -> None:
         await run.wait()
 
 
+def flows(cast: Any) -> None:
+    """Documents: a list, a question that is a gate, files, a flow in a flow, a plan that is returned once; talk."""
+    run = in_process(_document, "lists")
+    request(
+        JOURNAL,
+        run,
+        "answer",
+        {"node": "may", "key": "may", "value": "APPROVE", "by": "ada", "because": "I read it"},
+    )
+    in_process(_documents_resumed, run)
+    run = in_process(_document, "outer")
+    request(JOURNAL, f"{run}.inside", "answer", {"node": "sure", "key": "sure", "value": "yes", "by": "ada"})
+    in_process(_documents_resumed, run)
+    in_process(_document, "plan")
+    in_process(_document, "rework")
+    in_process(ran, cast, "talking")
+
+
+async def _document(name: str) -> str:
+    clock = lambda: int(anyio.current_time() * 1e9)
+    async with Session(journal=JOURNAL, clock=clock, folder=STAGE, seed=1) as live:
+        run = await live.start(STAGE / f"{name}.yaml")
+        await run.wait()
+    return str(run.id)
+
+
+async def _documents_resumed(run: str) -> None:
+    clock = lambda: int(anyio.current_time() * 1e9)
+    async with Session(journal=JOURNAL, clock=clock, folder=STAGE, seed=1) as live:
+        await (await live.resume(run)).wait()
+
+
 JOURNALS: Final[dict[str, Callable[[Any], None]]] = {
     "grown": grown,
+    "flows": flows,
     "gates": gates,
     "people": people,
     "trouble": trouble,
