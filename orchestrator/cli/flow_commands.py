@@ -222,7 +222,7 @@ def init(
     folder: Annotated[
         Path, typer.Argument(metavar="[DIR]", help="Where to; made if it is missing.")
     ] = Path(),
-    template: Annotated[str, typer.Option(metavar="NAME", help="What to begin with.")] = "starter",
+    template: Annotated[str, typer.Option(metavar="NAME", help="starter, programs or planner.")] = "starter",
     debug: Debug = False,
 ) -> options.Request:
     """Write a flow that runs at once.
@@ -232,6 +232,7 @@ def init(
     \b
     Examples:
       callboard init my-flow && callboard run my-flow
+      callboard init checks --template programs
     """  # noqa: D301
     return options.InitOptions(folder, template)
 

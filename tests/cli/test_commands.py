@@ -224,6 +224,25 @@ def test_init_runs_at_once_and_its_test_passes(cli, tmp_path: Path, monkeypatch:
     assert "3 passed" in done.stdout
 
 
+@pytest.mark.parametrize(("template", "tests"), [("programs", 3), ("planner", 2)])
+def test_other_templates_run_at_once(cli, tmp_path: Path, template: str, tests: int):
+    """init --template: it runs, its tests pass, and a rehearsal finds nothing."""
+    folder = tmp_path / "mine"
+    assert cli("init", folder, "--template", template)[0] == 0
+    assert cli("run", folder, "--journal", "none", "--arg", *_argument(template, tmp_path))[0] == 0
+    assert cli("rehearse", folder, "--seeds", "30")[0] == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=folder, env=environment(),
+        capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert f"{tests} passed" in done.stdout
+
+
+def _argument(template: str, folder: Path) -> list[str]:
+    return [f"target={folder}" if template == "programs" else "topics=tea, coffee"]
+
+
 def test_init_never_overwrites(cli, tmp_path: Path):
     """init: a file that is there stops it before anything is written; a .gitignore is left as it is."""
     (tmp_path / ".gitignore").write_text("mine\n", encoding="utf-8")
