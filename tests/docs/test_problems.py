@@ -29,7 +29,15 @@ SILENT = frozenset(
 )
 CORE = ("expression_compiler", "expression_scan")
 #: Literals that look like a message and are none.
-NO_MESSAGES = frozenset({"run's wall_clock", "… is …; write True or some of …"})
+NO_MESSAGES = frozenset(
+    {
+        "run's wall_clock",
+        "… is …; write True or some of …",
+        # what save-flow says of its own work
+        "… is folded into …: it took the work over",
+        "… is folded into the loop that made it",
+    }
+)
 
 
 def spoken() -> Iterator[tuple[str, str]]:

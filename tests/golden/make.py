@@ -184,7 +184,7 @@ async def _drained(cast: Any) -> None:
 
 
 def flows(cast: Any) -> None:
-    """Documents: a list, a question that is a gate, files, a flow in a flow, a plan that is returned once; talk."""
+    """Documents: a list, a question as gate, files, a flow in a flow, a plan that is returned once; talk."""
     run = in_process(_document, "lists")
     request(
         JOURNAL,

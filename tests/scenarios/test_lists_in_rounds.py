@@ -1,4 +1,4 @@
-"""``for_each`` inside a refusal loop: a round copies the node; its instances stay in their round (kernel.md 5)."""
+"""Lists inside a refusal loop: a round copies the node; its instances stay in their round (kernel.md 5)."""
 
 from __future__ import annotations
 
