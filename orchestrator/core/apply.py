@@ -26,6 +26,7 @@ from orchestrator.core.sequences import grown
 from orchestrator.core.settling import accept_failures, drop_request, leave, leave_status, let_go
 from orchestrator.core.state import EdgeState, NodeState, Question, RunState, SteerState
 from orchestrator.core.status import PRECEDENCE, Status
+from orchestrator.core.supersteps.apply import STEPS
 
 __all__ = ["APPLY", "apply"]
 
@@ -344,4 +345,5 @@ APPLY: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     **RESUMING,
     **INCLUDING,
     **ROUNDS,
+    **STEPS,
 }

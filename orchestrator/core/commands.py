@@ -8,6 +8,8 @@ from orchestrator.core.child_commands import ChildEnded, ChildHeld, ChildStarted
 from orchestrator.core.command_base import Command, Usage
 from orchestrator.core.facts import Failure, LeftArtifact
 from orchestrator.core.spec import Definition, Edge, Operation, Plan
+from orchestrator.core.supersteps.commands import STEP_COMMANDS
+from orchestrator.core.supersteps.facts import Route
 
 __all__ = [
     "COMMANDS",
@@ -162,6 +164,8 @@ class Finish(Command, frozen=True):
         draw: a number in 0..1 for the backoff's jitter.
         permanent: the failure is not to be retried.
         said: what was said on the node's branch.
+        routes, replaces: where a task of a stepped run leads beside its static edges, or instead of them.
+        handled: the failure that a task's error handler answered for.
     """
 
     node: str
@@ -183,6 +187,9 @@ class Finish(Command, frozen=True):
     restored: bool = False
     #: the files that the node declared and left
     artifacts: tuple[LeftArtifact, ...] = ()
+    routes: tuple[Route, ...] = ()
+    replaces: bool = False
+    handled: Failure | None = None
 
 
 class Emit(Command, frozen=True):
@@ -378,4 +385,5 @@ COMMANDS: tuple[type[Command], ...] = (
     ChildStarted,
     ChildHeld,
     ChildEnded,
+    *STEP_COMMANDS,
 )

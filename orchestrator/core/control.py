@@ -62,7 +62,10 @@ EXPIRED = "expired"
 _UNTIMED = frozenset({Status.STOPPING, Status.ASKING})
 
 #: A budget that can be raised, and the field's type in words for the refusal.
-_RAISABLE = frozenset({"spawns", "depth", "escalations", "concurrency", "tokens", "cost_usd", "wall_clock"})
+_RAISABLE = frozenset(
+    {"spawns", "depth", "escalations", "concurrency", "tokens", "cost_usd", "wall_clock"}
+    | {"steps", "visits", "tasks"}
+)
 
 
 def emit(decision: Decision, command: c.Emit) -> None:

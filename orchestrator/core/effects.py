@@ -16,6 +16,7 @@ __all__ = [
     "CloseRun",
     "DeliverSteer",
     "Effect",
+    "FoldStep",
     "SetBackoff",
     "StartAttempt",
     "StopAttempt",
@@ -73,6 +74,12 @@ class TellChildren(Effect, frozen=True):
     what: str
 
 
+class FoldStep(Effect, frozen=True):
+    """Fold the writes of a step that has settled."""
+
+    step: int
+
+
 class CloseRun(Effect, frozen=True):
     """The run has ended or is suspended: no attempt goes on."""
 
@@ -109,6 +116,10 @@ def _steer(fact: f.SteerDelivered, cause: int) -> Effect:
     return DeliverSteer(cause, fact.node, fact.attempt, fact.id)
 
 
+def _settled(fact: f.StepSettled, cause: int) -> Effect:
+    return FoldStep(cause, fact.step)
+
+
 def _closed(fact: f.RunEnded | f.RunSuspended, cause: int) -> Effect:
     return CloseRun(cause, fact.reason)
 
@@ -139,6 +150,7 @@ REACT: Mapping[type[f.Fact], Callable[[Any, int], Effect]] = {
     f.RunPaused: _paused,
     f.RunUnpaused: _unpaused,
     f.DrainRequested: _draining,
+    f.StepSettled: _settled,
     f.RunEnded: _closed,
     f.RunSuspended: _closed,
 }

@@ -13,6 +13,7 @@ from orchestrator.core import facts as f
 from orchestrator.core.records import Record
 from orchestrator.core.round_laws import round_started
 from orchestrator.core.spec import UNLIMITED, Budget, EdgeKind
+from orchestrator.core.supersteps.fact_laws import STEP_RULES
 from orchestrator.core.told import AFTERWARDS, GROWING, OF_ATTEMPT, TERMINAL, Told
 
 __all__ = ["check_facts"]
@@ -36,6 +37,8 @@ class _Account:
         self.seq = self.fact = self.at = 0
         self.spawns = self.escalations = self.running = 0
         self.over = ""
+        #: of the step that goes on
+        self.tasks: tuple[str, ...] = ()
         #: children that this record's emissions and injections have made, not yet announced
         self.planners: set[str] = set()
         self.added: dict[str, f.NodeAdded] = {}
@@ -378,6 +381,7 @@ _RULES: Mapping[type[f.Fact], Callable[[_Account, Any], None]] = {
     f.SteerUndelivered: _Account.delivered,
     f.RunResumed: _Account.resumed,
     f.NodeDropped: _Account.dropped,
+    **STEP_RULES,
     f.RunEnded: _Account.ended,
     f.RunSuspended: _Account.suspended,
 }

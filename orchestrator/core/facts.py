@@ -72,6 +72,19 @@ from orchestrator.core.run_facts import (
     RunSuspended,
     RunUnpaused,
 )
+from orchestrator.core.supersteps.facts import (
+    STEP_FACTS,
+    BreakpointReached,
+    CheckpointSaved,
+    RouteSelected,
+    StateUpdated,
+    StepCompleted,
+    StepSettled,
+    StepsPlanned,
+    StepStarted,
+    WriteRefused,
+    WriteResolved,
+)
 
 __all__ = [
     "FACTS",
@@ -141,6 +154,16 @@ __all__ = [
     "SteerUndelivered",
     "StepMemoised",
     "UsageRecorded",
+    "BreakpointReached",
+    "CheckpointSaved",
+    "RouteSelected",
+    "StateUpdated",
+    "StepCompleted",
+    "StepSettled",
+    "StepsPlanned",
+    "StepStarted",
+    "WriteRefused",
+    "WriteResolved",
 ]
 
 FACTS: tuple[type[Fact], ...] = (
@@ -205,4 +228,5 @@ FACTS: tuple[type[Fact], ...] = (
     BranchExtended,
     UsageRecorded,
     StepMemoised,
+    *STEP_FACTS,
 )

@@ -151,7 +151,9 @@ def _collections(state: RunState) -> Breaches:
 
 
 def _planned(state: RunState) -> frozenset[str]:
-    return frozenset(operation.name for operation in state.plan.operations)
+    """Nodes that nobody spawned: those of the graph, and the tasks of a step."""
+    tasks = () if state.steps is None else state.steps.active
+    return frozenset((*(operation.name for operation in state.plan.operations), *tasks))
 
 
 def _mirrored(state: RunState) -> Breaches:

@@ -24,7 +24,7 @@ from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.core.table import settle
 
-__all__ = ["GraphMachine"]
+__all__ = ["HANDLERS", "GraphMachine"]
 
 
 def _start(decision: Decision, command: c.Start) -> None:
@@ -65,7 +65,7 @@ def _control(decision: Decision, request: c.ControlIn) -> None:
         return
     before = len(decision.receipts)
     inner = _read_command(request.command)
-    _HANDLERS[type(inner)](decision, inner)
+    HANDLERS[type(inner)](decision, inner)
     refused = [receipt for receipt in decision.receipts[before:] if isinstance(receipt, Refused)]
     reason, detail = (refused[0].reason, refused[0].detail) if refused else ("", "")
     if request.control:
@@ -81,7 +81,7 @@ _read_command = msgspec.json.Decoder(
 ).decode
 
 #: Any: the table pairs each command with the function that takes it.
-_HANDLERS: Mapping[type[c.Command], Callable[[Decision, Any], None]] = {
+HANDLERS: Mapping[type[c.Command], Callable[[Decision, Any], None]] = {
     c.Start: _start,
     c.Resume: _resume,
     c.Controlled: _controlled,
@@ -136,7 +136,7 @@ class GraphMachine:
         state.at = at
         decision = Decision(state, command, at, values, self._queue)
         if type(command) is c.Resume or not (state.ended or state.suspended):
-            _HANDLERS[type(command)](decision, command)
+            HANDLERS[type(command)](decision, command)
             settle(decision)
             if not state.running or state.live == 0:
                 conclude(decision)

@@ -315,6 +315,7 @@ class Budget(_Spec, frozen=True):
         tokens, cost_usd: summed over every model call; None is no limit.
         wall_clock: seconds in which a process drives the run; None is no limit.
         assignees: roles that may be spawned; None means every role that the plan knows.
+        steps, visits, tasks: of a stepped run since its last input: steps, tasks of one node, tasks in all.
     """
 
     spawns: int = 50
@@ -325,6 +326,9 @@ class Budget(_Spec, frozen=True):
     cost_usd: float | None = None
     wall_clock: float | None = None
     assignees: tuple[str, ...] | None = None
+    steps: int | None = None
+    visits: int | None = None
+    tasks: int | None = None
 
 
 class Definition(_Spec, frozen=True):

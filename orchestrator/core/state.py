@@ -16,6 +16,7 @@ from orchestrator.core.facts import Failure, LeftArtifact
 from orchestrator.core.round_records import Round
 from orchestrator.core.spec import Budget, Definition, Edge, EdgeKind, Operation, Plan, RoleSpec
 from orchestrator.core.status import Status
+from orchestrator.core.supersteps.state import StepState
 
 __all__ = [
     "EdgeState",
@@ -344,6 +345,8 @@ class RunState(msgspec.Struct):
     parent_node: str = ""
     #: requests of other processes that were carried out
     controls: list[int] = []
+    #: of a stepped run: its channels, its step, its frontier; None of a run that is a graph
+    steps: StepState | None = None
     #: number of the last fact
     facts: int = 0
     at: int = 0

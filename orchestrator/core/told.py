@@ -31,6 +31,9 @@ AFTERWARDS = (
     f.NodeDropped,
     f.StepMemoised,
     f.BranchCreated,
+    f.RouteSelected,
+    f.WriteRefused,
+    f.WriteResolved,
 )
 #: Kinds that a later attempt may say again under their first number.
 OF_ATTEMPT = ("EscalationRequest", "Verdict")

@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
+from typing import ClassVar
 
 import anyio
 from anyio import CancelScope, Event, create_task_group, get_cancelled_exc_class
@@ -36,9 +37,9 @@ from orchestrator.runtime.effects import Effects
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.kernel import Halted, Kernel
 from orchestrator.runtime.listening import listen
-from orchestrator.runtime.outcomes import incoming, judge_known
+from orchestrator.runtime.outcomes import incoming, judge_known, returned
 from orchestrator.runtime.planning import Prepared
-from orchestrator.runtime.recovery import Recovery
+from orchestrator.runtime.recovery import GoingOn
 from orchestrator.runtime.reusing import Outcome
 from orchestrator.runtime.threads import loop_token
 from orchestrator.runtime.timers import Timers
@@ -55,6 +56,9 @@ class Engine:
     """Runs one prepared graph. All of its tasks live in the task group of :meth:`run`."""
 
     _planned: frozenset[str] = frozenset()
+    #: what a stepped run has more of
+    effects_type: ClassVar[type[Effects]] = Effects
+    workers_type: ClassVar[type[Workers]] = Workers
 
     def __init__(
         self,
@@ -67,10 +71,10 @@ class Engine:
         """Nothing starts before :meth:`run`. ``machine``: of a run that goes on, folded from its records."""
         self.run_id = run_id
         self.prepared = prepared
-        self._effects = Effects(self)
+        self._effects = self.effects_type(self)
         self.kernel = Kernel(wiring.journal, self._effects.release, self._halt, wiring.clock, machine)
         self.state: RunState = self.kernel.state
-        self.workers = Workers(self)
+        self.workers = self.workers_type(self)
         self.timers = Timers(self._fire)
         self.bus = wiring.bus
         self.branches = wiring.branches
@@ -85,6 +89,8 @@ class Engine:
         #: no hook of any kind looks at a node that settles: the common, short way
         self.plain = self.on_settle is None and not hooked(prepared)
         self.bodies = Bodies(self, prepared)
+        #: from what a body returned to the command that settles it
+        self.returned = returned
         #: verbs of the session that no role is called like: what an injection may name
         self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()
         #: a commit costs more than a turn of the loop: what one turn settles is one batch
@@ -99,7 +105,7 @@ class Engine:
         #: where the run's functions come from, as its first record says
         self.definition = definition or Definition()
         #: what a run that goes on starts from; None begins a new one
-        self.recovery: Recovery | None = None
+        self.recovery: GoingOn | None = None
         #: outcomes of an earlier run that equal nodes take, by content key
         self.reuse: Mapping[str, Outcome] = {}
         self.watchers: list[Event] = []

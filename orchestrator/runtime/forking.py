@@ -13,6 +13,7 @@ from orchestrator.core.machine import GraphMachine
 from orchestrator.core.records import Record
 from orchestrator.core.state import RunState
 from orchestrator.core.status import Status
+from orchestrator.core.supersteps.commands import Open
 from orchestrator.errors import JournalError, OperationError
 from orchestrator.journal import Journal
 from orchestrator.runtime.streams import SETTLING
@@ -77,7 +78,7 @@ def copy_history(records: Sequence[Record], log: Journal, run: str, origin: str,
     """
     first = records[0]
     command = first.command
-    if isinstance(command, Start):
+    if isinstance(command, Start | Open):
         command = msgspec.structs.replace(command, run=run)
     at = records[-1].last
     facts: list[Fact] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -21,11 +21,18 @@ from orchestrator.runtime.values import encode
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["Recovery", "outlook"]
+__all__ = ["GoingOn", "Recovery", "outlook", "set_timers"]
 
 _SECOND = 1e9
 #: Requests that hold for the process that drives the run, not for the run.
 _OF_A_PROCESS = frozenset({"pause", "resume", "drain"})
+
+
+class GoingOn(Protocol):
+    """How a run begins behind what is on record of it."""
+
+    def go_on(self, engine: Engine) -> None:
+        """Submit the first commands and set the timers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +71,7 @@ class Recovery:
         engine.branches.adopt(state)
         engine.tell(command, values)
         if not engine.closed:
-            _set_timers(engine)
+            set_timers(engine)
 
 
 def _requests(rows: Sequence[Row], values: list[bytes]) -> tuple[ControlIn, ...]:
@@ -89,7 +96,8 @@ def _answers(state: RunState, answers: Mapping[str, Any], values: list[bytes]) -
     return tuple(made)
 
 
-def _set_timers(engine: Engine) -> None:
+def set_timers(engine: Engine) -> None:
+    """Set every timer that a run has from what was left of it."""
     state = engine.state
     for node in state.nodes.values():
         if node.status is Status.BACKING_OFF:

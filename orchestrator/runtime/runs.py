@@ -173,7 +173,7 @@ class Runs(Registrations):
             )
             engine = revive(
                 run_id,
-                self._wiring(journal, options),
+                self.wiring(journal, options),
                 dataclasses.replace(going, epoch=epoch),
                 find if at_hand is None else lambda _state: at_hand,
             )
@@ -218,7 +218,13 @@ class Runs(Registrations):
         ):
             self._store.forget(run.id)
 
-    def _wiring(self, journal: Journal, options: RunOptions) -> Wiring:
+    @property
+    def store(self) -> Store:
+        """Where the logs of the session's runs are kept."""
+        return self._store
+
+    def wiring(self, journal: Journal, options: RunOptions) -> Wiring:
+        """What a run takes from the session."""
         return Wiring(
             journal=journal,
             bus=self.bus,

@@ -273,7 +273,7 @@ class Session(Runs):
         )
         if isinstance(self._store, MemoryStore):
             self._store.prepared[run_id] = prepared
-        engine = Engine(run_id, prepared, self._wiring(journal, options), definition)
+        engine = Engine(run_id, prepared, self.wiring(journal, options), definition)
         engine.reuse = earlier
         return self._launch(engine)
 

@@ -20,7 +20,7 @@ from orchestrator.core.state import NodeState
 from orchestrator.core.status import Status
 from orchestrator.runtime.drive import Cancelled, Outcome, Raised, Returned, Suspended, resume, start
 from orchestrator.runtime.kernel import Halted
-from orchestrator.runtime.outcomes import failed, returned
+from orchestrator.runtime.outcomes import failed
 from orchestrator.runtime.preparing import leave_branch, needs_preparation, prepare
 from orchestrator.runtime.reusing import content_key, finish_with
 from orchestrator.runtime.turns import RoleTurn
@@ -255,7 +255,7 @@ class Workers:
         elif type(outcome) is Returned and outcome.value is HELD:
             pass  # its child run is suspended: the attempt was given back by that
         elif type(outcome) is Returned:
-            command, values = returned(engine, node, turn, outcome.value)
+            command, values = engine.returned(engine, node, turn, outcome.value)
             engine.settle(command, values)
         elif isinstance(outcome, Raised):
             command, values = failed(engine, node, turn, outcome.error)

@@ -1,0 +1,1 @@
+"""The Pregel machine: tasks run in steps over a frozen snapshot; channels fold at the boundary."""

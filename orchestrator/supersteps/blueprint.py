@@ -1,0 +1,62 @@
+"""A compiled graph as data and functions: what every run of it shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.core.supersteps.plan import StepPlan
+from orchestrator.supersteps.channels import Channel
+
+__all__ = ["Blueprint", "Branching", "NodeSpec"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branching:
+    """One conditional edge.
+
+    Attributes:
+        path: ``fn(state)``, plain or async, gives a name, a Send, or a list of them.
+        mapping: what it gives -> node; None: it gives nodes.
+    """
+
+    path: Callable[..., Any]
+    mapping: Mapping[Any, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpec:
+    """One node.
+
+    Attributes:
+        fn: ``async def fn(state, turn=None)``. takes_turn: it wants the turn as well.
+        handler: ``async def fn(state, error)``, called when the last attempt failed.
+        timeout: seconds of one attempt. branches: its conditional edges, in order.
+    """
+
+    name: str
+    fn: Callable[..., Any]
+    takes_turn: bool = False
+    handler: Callable[..., Any] | None = None
+    timeout: float | None = None
+    branches: tuple[Branching, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blueprint:
+    """Nodes, channels and the plan of which the core knows.
+
+    Attributes:
+        entry: conditional edges from START. step_timeout: seconds of a whole step, or None.
+    """
+
+    name: str
+    plan: StepPlan
+    nodes: Mapping[str, NodeSpec]
+    channels: Mapping[str, Channel]
+    entry: tuple[Branching, ...] = ()
+    step_timeout: float | None = None
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    digest: str = field(default="")

@@ -1,0 +1,278 @@
+"""From what a caller asks of a thread to the commands of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from orchestrator.core.spec import Budget
+from orchestrator.core.status import Status
+from orchestrator.core.supersteps.commands import Edit, GoOn, Resolve, TakeInput
+from orchestrator.core.supersteps.facts import Patch, Route
+from orchestrator.core.supersteps.plan import END, StepPlan
+from orchestrator.core.supersteps.writes import behind, encode_writes
+from orchestrator.errors import OperationError
+from orchestrator.runtime.clocks import utc_now
+from orchestrator.runtime.values import settle
+from orchestrator.supersteps.beginning import Told
+from orchestrator.supersteps.blueprint import Blueprint, Branching
+from orchestrator.supersteps.errors import EmptyInputError, InvalidUpdateError, PendingWorkError
+from orchestrator.supersteps.folding import fold, writes_of
+from orchestrator.supersteps.looking import interrupts_of, next_of, steps_in
+from orchestrator.supersteps.routing import Routing, chosen, routes_of
+from orchestrator.supersteps.threads import Thread
+from orchestrator.supersteps.view import StateView
+from orchestrator.supersteps.words import Answer, Answers, Command
+
+__all__ = ["Options", "edit", "go_on", "known_nodes", "new_input", "resolve"]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a drive begins with beside its input: breakpoints, grants, new names of nodes."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    replace: bool = False
+    budget: Budget | None = None
+    grant: Mapping[str, float] = {}
+    rename: Mapping[str, str] = {}
+    plan: StepPlan | None = None
+
+
+def _channels(thread: Thread) -> Mapping[str, bytes]:
+    steps = thread.machine.state.steps
+    return {} if steps is None else steps.channels
+
+
+def _update(
+    blueprint: Blueprint, present: Mapping[str, bytes], update: object, where: str
+) -> tuple[tuple[Patch, ...], list[bytes], Mapping[str, bytes]]:
+    """The patches of an update, their values, and the state behind it.
+
+    Raises:
+        InvalidUpdateError: a key that does not exist, or what its channel refuses.
+    """
+    writes = writes_of(blueprint.channels, update, where)
+    loose = [one.key for one in writes if not blueprint.channels[one.key].tracked]
+    if loose:
+        raise InvalidUpdateError(f"{where} writes {', '.join(loose)}, which is untracked; only a node writes it")
+    made = fold(blueprint.channels, present, [(where, encode_writes(writes))], own=False)
+    if made.faults:
+        raise InvalidUpdateError(next(iter(made.faults.values()))[1].message)
+    return tuple(made.patches), made.values, after(present, made.patches, made.values)
+
+
+def after(present: Mapping[str, bytes], patches: Iterable[Patch], values: Sequence[bytes]) -> dict[str, bytes]:
+    """The channels behind some patches that refer to no task."""
+    state = dict(present)
+    for patch in patches:
+        if patch.value is None:
+            state.pop(patch.key, None)
+        elif patch.append:
+            state[patch.key] = behind(state[patch.key], values[patch.value])
+        else:
+            state[patch.key] = values[patch.value]
+    return state
+
+
+async def _branches(blueprint: Blueprint, branches: Sequence[Branching], state: Mapping[str, bytes], where: str) -> Routing:
+    routing = Routing([], [], set())
+    for branch in branches:
+        targets = await chosen(branch, StateView(blueprint.channels, state), where)
+        routes_of(routing, targets, blueprint.nodes, where)
+    return routing
+
+
+def _shifted(routes: Sequence[Route], by: int) -> tuple[Route, ...]:
+    """Routes whose arguments stand behind ``by`` other values."""
+    return tuple(
+        one if one.value is None else Route(one.to, one.value + by, one.key, one.send) for one in routes
+    )
+
+
+async def new_input(blueprint: Blueprint, thread: Thread, given: Mapping[str, Any], options: Options) -> Told:
+    """An input on a thread.
+
+    Raises:
+        EmptyInputError: it writes nothing. PendingWorkError: the thread has work left.
+    """
+    if not given:
+        raise EmptyInputError(f"the input writes no state key; there are {', '.join(blueprint.channels)}")
+    if thread.pending and not options.replace:
+        waits = ", ".join(next_of(thread.machine.state))
+        raise PendingWorkError(
+            f"thread {thread.id} has work left ({waits}); go on with invoke(None), or give on_pending='replace'"
+        )
+    patches, values, state = _update(blueprint, _channels(thread), given, "input")
+    routing = await _branches(blueprint, blueprint.entry, state, "the conditional edge of START")
+    routes = _shifted(routing.routes, len(values))
+    command = TakeInput(
+        patches, routes, options.before, options.after, options.replace, thread.epoch, utc_now(), options.plan,
+        options.budget,
+    )  # fmt: skip
+    return command, [*values, *routing.values]
+
+
+def go_on(blueprint: Blueprint, thread: Thread, said: Command, options: Options) -> Told:
+    """Answers, an update, a goto; or nothing but to go on.
+
+    Raises:
+        OperationError: the thread was never begun, an answer fits no question, a node has another name now.
+    """
+    state = thread.machine.state
+    if state.steps is None or not state.steps.given:
+        raise OperationError(f"thread {thread.id} has had no input; give one")
+    known_nodes(blueprint, thread, options.rename)
+    answers, values = _answers(thread, said.resume)
+    routing = Routing([], [], set())
+    routes_of(routing, said.goto, blueprint.nodes, "goto")
+    present = _finished(blueprint, thread) if said.goto else _channels(thread)
+    patches: list[Patch] = []
+    if said.goto:
+        patches += _whole(blueprint, thread, present, values)
+    if said.update is not None:
+        more, new, _ = _update(blueprint, present, said.update, "update")
+        patches += [_moved(patch, len(values)) for patch in more]
+        values += new
+    command = GoOn(
+        tuple(answers), tuple(patches), _shifted(routing.routes, len(values)), bool(said.goto),
+        _granted(thread, options.grant), options.before, options.after, thread.epoch, utc_now(),
+        dict(options.rename), options.plan,
+    )  # fmt: skip
+    return command, [*values, *routing.values]
+
+
+def _moved(patch: Patch, by: int) -> Patch:
+    return patch if patch.value is None else msgspec.structs.replace(patch, value=patch.value + by)
+
+
+def _finished(blueprint: Blueprint, thread: Thread) -> Mapping[str, bytes]:
+    """The channels with what finished tasks of the open step have written.
+
+    Raises:
+        InvalidUpdateError: their writes do not fit.
+    """
+    state = thread.machine.state
+    steps = steps_in(state)
+    done = [
+        (name, steps.instead.get(name, state.nodes[name].value))
+        for name in steps.active
+        if state.nodes[name].status is Status.COMPLETED and name not in steps.refused
+    ]
+    made = fold(blueprint.channels, steps.channels, done, own=False)
+    if made.faults:
+        raise InvalidUpdateError(next(iter(made.faults.values()))[1].message)
+    return after(steps.channels, made.patches, made.values)
+
+
+def _whole(blueprint: Blueprint, thread: Thread, new: Mapping[str, bytes], values: list[bytes]) -> list[Patch]:
+    """Patches that set every channel that ``new`` changes."""
+    patches = []
+    for key, raw in new.items():
+        if _channels(thread).get(key) != raw:
+            values.append(raw)
+            patches.append(Patch(key, len(values) - 1))
+    return patches
+
+
+def _granted(thread: Thread, grant: Mapping[str, float]) -> dict[str, float]:
+    """What a grant raises the named limits to: what is used, and as much again as is granted."""
+    state = thread.machine.state
+    steps = steps_in(state)
+    used = {"steps": steps.steps, "tasks": steps.tasks, "visits": max(steps.visits.values(), default=0)}
+    return {name: used.get(name, getattr(state.budget, name, 0) or 0) + amount for name, amount in grant.items()}
+
+
+def known_nodes(blueprint: Blueprint, thread: Thread, rename: Mapping[str, str]) -> None:
+    """Everything that waits to run has a node in this graph.
+
+    Raises:
+        OperationError: one is gone; names it.
+    """
+    steps = steps_in(thread.machine.state)
+    waiting = [one.node for one in (*steps.frontier, *steps.active.values())] + list(steps.deferred)
+    for node in waiting:
+        if rename.get(node, node) not in blueprint.nodes:
+            raise OperationError(
+                f"thread {thread.id}: {node!r} is to run and is no node of this graph; "
+                f"say what it is called now: invoke(None, rename={{{node!r}: ...}})"
+            )
+
+
+def _answers(
+    thread: Thread, resume: Answer | Answers | None
+) -> tuple[list[tuple[str, str, int]], list[bytes]]:
+    if resume is None:
+        return [], []
+    open_ = {one.id: one for one in interrupts_of(thread.machine.state)}
+    if isinstance(resume, Answer):
+        if len(open_) != 1:
+            raise OperationError(
+                f"thread {thread.id} has {len(open_)} open interrupts; give Answers({{id: value}}) for "
+                f"{', '.join(open_) or 'none'}"
+            )
+        given: Mapping[str, Any] = {next(iter(open_)): resume.value}
+    elif isinstance(resume, Answers):
+        given = resume.values
+    else:
+        raise OperationError(f"resume is a {type(resume).__name__}; wrap it: Answer(value), or Answers({{id: value}})")
+    answers, values = [], []
+    for identity, value in given.items():
+        if identity not in open_:
+            raise OperationError(f"{identity!r} is no open interrupt; there are {', '.join(open_) or 'none'}")
+        values.append(settle(value, "answer")[0])
+        answers.append((open_[identity].task, open_[identity].key, len(values) - 1))
+    return answers, values
+
+
+async def edit(blueprint: Blueprint, thread: Thread, update: object, as_node: str) -> Told:
+    """An operator's change of the state.
+
+    Raises:
+        OperationError: no such node, or the thread was never begun.
+    """
+    state = thread.machine.state
+    if state.steps is None or not state.steps.given:
+        raise OperationError(f"thread {thread.id} has had no input; there is nothing to update")
+    if as_node and as_node != END and as_node not in blueprint.nodes:
+        raise OperationError(f"as_node={as_node!r} is no node; there are {', '.join(blueprint.nodes)}")
+    command = update if isinstance(update, Command) else Command(update=update)  # type: ignore[arg-type]
+    values: list[bytes] = []
+    patches: list[Patch] = []
+    present: Mapping[str, bytes] = _channels(thread)
+    if as_node == END and state.steps.open:
+        present = _finished(blueprint, thread)
+        patches = _whole(blueprint, thread, present, values)
+    more, new, behind_ = _update(blueprint, present, command.update, "update")
+    patches += [_moved(patch, len(values)) for patch in more]
+    values += new
+    routing = Routing([], [], set())
+    if as_node and as_node != END:
+        if not command.goto:
+            branches = blueprint.nodes[as_node].branches
+            routing = await _branches(blueprint, branches, behind_, f"the conditional edge of {as_node}")
+        routes_of(routing, command.also, blueprint.nodes, "also")
+        routes_of(routing, command.goto, blueprint.nodes, "goto")
+    routes = _shifted(routing.routes, len(values))
+    made = Edit(tuple(patches), as_node, routes, bool(command.goto), thread.epoch, utc_now())
+    return made, [*values, *routing.values]
+
+
+def resolve(blueprint: Blueprint, thread: Thread, task: str, how: str, value: object) -> Told:
+    """An operator's word on a refused write.
+
+    Raises:
+        OperationError: no such task, or no such way.
+    """
+    steps = thread.machine.state.steps
+    if steps is None or task not in steps.refused:
+        known = ", ".join(() if steps is None else steps.refused) or "none"
+        raise OperationError(f"{task!r} has no refused write; there are {known}")
+    if how not in {"drop", "value", "rerun"}:
+        raise OperationError(f"resolve with {how!r}; give 'drop', 'value' or 'rerun'")
+    if how != "value":
+        return Resolve(task, how, None, thread.epoch, utc_now()), ()
+    raw = encode_writes(writes_of(blueprint.channels, value, task))
+    return Resolve(task, how, 0, thread.epoch, utc_now()), (raw,)
