@@ -22,6 +22,7 @@ from orchestrator.core.settling import BRANCH_PREFIX
 from orchestrator.core.spec import NAME_LIMIT, UNLIMITED, Retry
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import ENDED, LIVE, SUSPENDED, TERMINAL, RunReason, Status
+from orchestrator.core.supersteps.laws import owed, step_laws
 
 __all__ = ["Watch", "check", "check_facts", "check_node"]
 
@@ -53,6 +54,7 @@ def check(state: RunState, *, folded: bool = False) -> list[str]:
     for node in state.nodes.values():
         broken += check_node(state, node)
     broken += _mirrored(state)
+    broken += step_laws(state)
     path = cycle_in({name: [edge.target for edge in node.outs] for name, node in state.nodes.items()})
     if path is not None:
         broken.append(f"acyclic: {' -> '.join(path)}")
@@ -239,7 +241,9 @@ def _stopping(state: RunState) -> Breaches:
         held = {n.op.name for n in state.nodes.values() if n.status in LIVE or n.judgement == "undecided"}
         if set(state.waiters) != held:
             yield f"suspended with waiters {sorted(state.waiters)}, unsettled are {sorted(held)}"
-    elif state.run and not (state.running or state.backing_off or state.paused or _waits_for_a_person(state)):
+    elif state.run and not (
+        state.running or state.backing_off or state.paused or owed(state) or _waits_for_a_person(state)
+    ):
         yield "nothing runs, nothing is due, and the run has neither ended nor been suspended"
 
 

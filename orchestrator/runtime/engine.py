@@ -88,9 +88,7 @@ class Engine:
         self.predicates = prepared.predicates
         #: no hook of any kind looks at a node that settles: the common, short way
         self.plain = self.on_settle is None and not hooked(prepared)
-        self.bodies = Bodies(self, prepared)
-        #: from what a body returned to the command that settles it
-        self.returned = returned
+        self.bodies, self.returned = Bodies(self, prepared), returned
         #: verbs of the session that no role is called like: what an injection may name
         self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()
         #: a commit costs more than a turn of the loop: what one turn settles is one batch

@@ -140,7 +140,9 @@ class StepBodies(Bodies):
             return msgspec.json.decode(task.arg or b"null")
         return StateView(self._steps.blueprint.channels, snapshot)
 
-    async def _called(self, spec: NodeSpec, task: Activation, turn: RoleTurn, snapshot: Mapping[str, bytes]) -> Any:
+    async def _called(
+        self, spec: NodeSpec, task: Activation, turn: RoleTurn, snapshot: Mapping[str, bytes]
+    ) -> Any:
         state = self._input(task, snapshot)
         call = spec.fn(state, turn) if spec.takes_turn else spec.fn(state)
         seconds, what = self._steps.seconds_left(spec)
@@ -163,7 +165,9 @@ class StepBodies(Bodies):
         channels, nodes = engine.blueprint.channels, engine.blueprint.nodes
         if given is None and not spec.branches:
             return Gives(b"{}", Routing([], [], set()))
-        commands = [_command(one, spec.name) for one in (given if isinstance(given, list | tuple) else [given])]
+        commands = [
+            _command(one, spec.name) for one in (given if isinstance(given, list | tuple) else [given])
+        ]
         writes: list[Written] = []
         for command in commands:
             writes += writes_of(channels, command.update, spec.name)

@@ -134,7 +134,9 @@ class Driver:
         before, after = drive.interrupt_before, drive.interrupt_after
         for name in (*(before or ()), *(after or ())):
             if name != "*" and name not in blueprint.nodes:
-                raise OperationError(f"{name!r} is no node to stop at; there are {', '.join(blueprint.nodes)}")
+                raise OperationError(
+                    f"{name!r} is no node to stop at; there are {', '.join(blueprint.nodes)}"
+                )
         fresh = self._budget(drive.budget)
         return telling.Options(
             before=blueprint.before if before is None else tuple(before),
@@ -222,7 +224,7 @@ class Driver:
         records = self._records(thread_id)
         shared = list(records) if at is None else _upto(thread_id, records, at)
         store, new = self.session.store, name or f"{thread_id}.{new_run_id()[-6:]}"
-        if store.has(new):
+        if store.exists(new):
             raise OperationError(f"there is a thread {new} already; give the fork another name")
         change = "" if at is None else f"goes on from checkpoint {at}"
         log = store.new(new, self.blueprint.name, "")
@@ -233,7 +235,7 @@ class Driver:
         return new
 
     def _exists(self, thread_id: str) -> None:
-        if not self.session.store.has(thread_id):
+        if not self.session.store.exists(thread_id):
             raise OperationError(f"there is no thread {thread_id!r}")
 
     def _records(self, thread_id: str) -> Sequence[Record]:
@@ -253,7 +255,9 @@ def _said(given: Any) -> Command | Mapping[str, Any]:
         return Command(resume=given)
     if isinstance(given, Command):
         if given.also or given.graph is not None:
-            raise OperationError("who invokes a thread gives resume=, update= and goto=; also= and graph= are a node's")
+            raise OperationError(
+                "who invokes a thread gives resume=, update= and goto=; also= and graph= are a node's"
+            )
         return given
     if isinstance(given, Mapping):
         return given

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from orchestrator.core.fact_base import Failure
+from orchestrator.core.supersteps.commands import Fault
 from orchestrator.core.supersteps.facts import Patch
 from orchestrator.core.supersteps.writes import Written, behind, encode_writes, only_write, written
 from orchestrator.runtime.values import settle
@@ -30,7 +31,7 @@ class Fold(msgspec.Struct):
 
     patches: list[Patch] = []
     values: list[bytes] = []
-    faults: dict[str, tuple[str, Failure]] = {}
+    faults: dict[str, Fault] = {}
 
 
 def writes_of(channels: Mapping[str, Channel], update: object, where: str = "update") -> list[Written]:
@@ -50,14 +51,18 @@ def writes_of(channels: Mapping[str, Channel], update: object, where: str = "upd
     made = []
     for key, value in update.items():
         if key not in channels:
-            raise InvalidUpdateError(f"{where} names {key!r}, which is no state key; there are {', '.join(channels)}")
+            raise InvalidUpdateError(
+                f"{where} names {key!r}, which is no state key; there are {', '.join(channels)}"
+            )
         overwrite = isinstance(value, Overwrite)
         raw = settle(value.value if isinstance(value, Overwrite) else value, f"{where}.{key}")[0]
         made.append(Written(key, msgspec.Raw(raw), overwrite))
     return made
 
 
-def fold(channels: Mapping[str, Channel], present: Mapping[str, bytes], writes: Writes, *, own: bool = True) -> Fold:
+def fold(
+    channels: Mapping[str, Channel], present: Mapping[str, bytes], writes: Writes, *, own: bool = True
+) -> Fold:
     """Fold ``writes`` over ``present``.
 
     Args:
@@ -78,10 +83,10 @@ def fold(channels: Mapping[str, Channel], present: Mapping[str, bytes], writes: 
             _patch(made, key, channel.patch(key, present.get(key), pending), dict(writes) if own else {})
         except InvalidUpdateError as error:
             failure = Failure("InvalidUpdateError", str(error))
-            made.faults.update(dict.fromkeys(error.tasks, (key, failure)))
+            made.faults.update(dict.fromkeys(error.tasks, Fault(key, failure)))
     for key, pending in by_key.items():
         failure = Failure("InvalidUpdateError", f"{key!r} is no state key any more")
-        made.faults.update(dict.fromkeys([one.task for one in pending], (key, failure)))
+        made.faults.update(dict.fromkeys([one.task for one in pending], Fault(key, failure)))
     return made
 
 
@@ -108,13 +113,3 @@ def folded(
             new = b"" if patch.value is None else made.values[patch.value]
             state[patch.key] = behind(state[patch.key], new) if patch.append else new
     return state
-
-
-def encoded(writes: Sequence[Written]) -> bytes:
-    """Writes as a task's value."""
-    return encode_writes(writes)
-
-
-def of_input(channels: Mapping[str, Channel], update: Any, where: str) -> bytes:
-    """An update as writes that a fold takes."""
-    return encode_writes(writes_of(channels, update, where))

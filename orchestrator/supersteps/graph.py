@@ -237,7 +237,9 @@ def _takes_turn(name: str, fn: Callable[..., Any]) -> bool:
     ]
     if not parameters:
         raise GraphError(f"node {name!r} takes no state; write `async def fn(state, turn=None)`")
-    return len(parameters) > 1 and (parameters[1].name == "turn" or parameters[1].default is inspect.Parameter.empty)
+    return len(parameters) > 1 and (
+        parameters[1].name == "turn" or parameters[1].default is inspect.Parameter.empty
+    )
 
 
 def _declared(path: Path_) -> tuple[str, ...] | None:

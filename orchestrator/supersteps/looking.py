@@ -20,7 +20,18 @@ from orchestrator.supersteps.folding import folded
 from orchestrator.supersteps.results import Interrupt, StateSnapshot, StepResult, TaskFailure, TaskSnapshot
 from orchestrator.supersteps.view import plain_state
 
-__all__ = ["asked", "history", "interrupts_of", "question_text", "result_of", "snapshot", "steps_in"]
+__all__ = [
+    "asked",
+    "failures_of",
+    "history",
+    "interrupts_of",
+    "next_of",
+    "question_text",
+    "result_of",
+    "snapshot",
+    "steps_in",
+    "values_of",
+]
 
 
 def steps_in(state: RunState) -> StepState:
@@ -67,7 +78,9 @@ def failures_of(state: RunState) -> tuple[TaskFailure, ...]:
     for name, task in steps.active.items():
         failure = _failure(steps, state.nodes[name])
         if failure is not None:
-            found.append(TaskFailure(name, task.node, failure.type, failure.message, state.nodes[name].attempt))
+            found.append(
+                TaskFailure(name, task.node, failure.type, failure.message, state.nodes[name].attempt)
+            )
     return tuple(found)
 
 
@@ -104,13 +117,13 @@ def values_of(blueprint: Blueprint, state: RunState, *, preview: bool = True) ->
     return plain_state(blueprint.channels, raw)
 
 
-def snapshot(blueprint: Blueprint, state: RunState, source: str, wall: int, *, preview: bool = True) -> StateSnapshot:
+def snapshot(
+    blueprint: Blueprint, state: RunState, source: str, wall: int, *, preview: bool = True
+) -> StateSnapshot:
     """How a thread stands."""
     steps = steps_in(state)
     interrupts = interrupts_of(state)
-    tasks = tuple(
-        _task(state, name, task.node, interrupts) for name, task in steps.active.items()
-    )
+    tasks = tuple(_task(state, name, task.node, interrupts) for name, task in steps.active.items())
     at = datetime.fromtimestamp(wall / 1e9, UTC).isoformat(timespec="milliseconds")
     return StateSnapshot(
         values_of(blueprint, state, preview=preview), next_of(state), state.run, steps.checkpoint, steps.step,
@@ -144,7 +157,9 @@ def result_of(blueprint: Blueprint, state: RunState) -> StepResult:
     steps = steps_in(state)
     failures = failures_of(state) if steps.open else ()
     reason = RunReason(state.ended or state.suspended)
-    if failures and not any(node.status in LIVE and node.status is not Status.ASKING for node in state.nodes.values()):
+    if failures and not any(
+        node.status in LIVE and node.status is not Status.ASKING for node in state.nodes.values()
+    ):
         reason = RunReason.FAILED
     return StepResult(
         reason=reason,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -45,7 +45,9 @@ def routes_of(routing: Routing, targets: Any, nodes: Mapping[str, Any], where: s
             routing.routes.append(Route(name))
             continue
         if isinstance(target.arg, Command | Send):
-            raise InvalidUpdateError(f"{where} sends {name!r} a {type(target.arg).__name__}; send it JSON data")
+            raise InvalidUpdateError(
+                f"{where} sends {name!r} a {type(target.arg).__name__}; send it JSON data"
+            )
         if target.key is not None:
             _once(routing, name, target.key, where)
         routing.values.append(settle(_plain(target.arg), f"{where}.arg")[0])
@@ -63,7 +65,9 @@ def _once(routing: Routing, name: str, key: str, where: str) -> None:
     if not key or not key.isprintable() or len(key) > 64 or "." in key or "@" in key:  # noqa: PLR2004
         raise InvalidUpdateError(f"{where}: {key!r} is no key; give printable text without . and @, up to 64")
     if key.isdigit():
-        raise InvalidUpdateError(f"{where}: the key {key!r} is a number, which unnamed tasks have; add a letter")
+        raise InvalidUpdateError(
+            f"{where}: the key {key!r} is a number, which unnamed tasks have; add a letter"
+        )
     routing.keys.add((name, key))
 
 
@@ -92,8 +96,3 @@ def _mapped(branch: Branching, one: Any, where: str) -> str | Send:
     if not isinstance(one, str):
         raise InvalidUpdateError(f"{where} gave {one!r}; give a node's name, END, a Send, or a list of them")
     return one
-
-
-def names_in(targets: Iterable[str | Send]) -> list[str]:
-    """The nodes that are named."""
-    return [target.node if isinstance(target, Send) else target for target in targets]

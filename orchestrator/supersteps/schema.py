@@ -69,7 +69,13 @@ def _check(key: str, reducer: Any) -> None:
         parameters = inspect.signature(reducer).parameters.values()
     except (TypeError, ValueError):
         return
-    needed = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [
+        p
+        for p in parameters
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     most = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
     if len(needed) > _TWO or not most:
-        raise GraphError(f"the reducer of {key!r} takes {len(needed)} values; it is called as fn(value, write)")
+        raise GraphError(
+            f"the reducer of {key!r} takes {len(needed)} values; it is called as fn(value, write)"
+        )

@@ -138,7 +138,12 @@ class StepStream:
         for fact in record.facts:
             if isinstance(fact, f.NodeStarted | f.NodeCompleted | f.NodeFailed | f.NodeRetryScheduled):
                 word = type(fact).__name__.removeprefix("Node").lower()
-                yield {"task": fact.node, "node": fact.node.partition("@")[0], "attempt": fact.attempt, "is": word}
+                yield {
+                    "task": fact.node,
+                    "node": fact.node.partition("@")[0],
+                    "attempt": fact.attempt,
+                    "is": word,
+                }
 
     def _events(self, record: Record) -> Iterator[Any]:
         assert self._engine is not None

@@ -9,7 +9,7 @@ import msgspec
 
 from orchestrator.core.spec import Budget
 from orchestrator.core.status import Status
-from orchestrator.core.supersteps.commands import Edit, GoOn, Resolve, TakeInput
+from orchestrator.core.supersteps.commands import Edit, Given, GoOn, Resolve, TakeInput
 from orchestrator.core.supersteps.facts import Patch, Route
 from orchestrator.core.supersteps.plan import END, StepPlan
 from orchestrator.core.supersteps.writes import behind, encode_writes
@@ -26,7 +26,7 @@ from orchestrator.supersteps.threads import Thread
 from orchestrator.supersteps.view import StateView
 from orchestrator.supersteps.words import Answer, Answers, Command
 
-__all__ = ["Options", "edit", "go_on", "known_nodes", "new_input", "resolve"]
+__all__ = ["Options", "after", "edit", "go_on", "known_nodes", "new_input", "resolve"]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,14 +57,18 @@ def _update(
     writes = writes_of(blueprint.channels, update, where)
     loose = [one.key for one in writes if not blueprint.channels[one.key].tracked]
     if loose:
-        raise InvalidUpdateError(f"{where} writes {', '.join(loose)}, which is untracked; only a node writes it")
+        raise InvalidUpdateError(
+            f"{where} writes {', '.join(loose)}, which is untracked; only a node writes it"
+        )
     made = fold(blueprint.channels, present, [(where, encode_writes(writes))], own=False)
     if made.faults:
-        raise InvalidUpdateError(next(iter(made.faults.values()))[1].message)
+        raise InvalidUpdateError(next(iter(made.faults.values())).error.message)
     return tuple(made.patches), made.values, after(present, made.patches, made.values)
 
 
-def after(present: Mapping[str, bytes], patches: Iterable[Patch], values: Sequence[bytes]) -> dict[str, bytes]:
+def after(
+    present: Mapping[str, bytes], patches: Iterable[Patch], values: Sequence[bytes]
+) -> dict[str, bytes]:
     """The channels behind some patches that refer to no task."""
     state = dict(present)
     for patch in patches:
@@ -77,7 +81,9 @@ def after(present: Mapping[str, bytes], patches: Iterable[Patch], values: Sequen
     return state
 
 
-async def _branches(blueprint: Blueprint, branches: Sequence[Branching], state: Mapping[str, bytes], where: str) -> Routing:
+async def _branches(
+    blueprint: Blueprint, branches: Sequence[Branching], state: Mapping[str, bytes], where: str
+) -> Routing:
     routing = Routing([], [], set())
     for branch in branches:
         targets = await chosen(branch, StateView(blueprint.channels, state), where)
@@ -163,11 +169,13 @@ def _finished(blueprint: Blueprint, thread: Thread) -> Mapping[str, bytes]:
     ]
     made = fold(blueprint.channels, steps.channels, done, own=False)
     if made.faults:
-        raise InvalidUpdateError(next(iter(made.faults.values()))[1].message)
+        raise InvalidUpdateError(next(iter(made.faults.values())).error.message)
     return after(steps.channels, made.patches, made.values)
 
 
-def _whole(blueprint: Blueprint, thread: Thread, new: Mapping[str, bytes], values: list[bytes]) -> list[Patch]:
+def _whole(
+    blueprint: Blueprint, thread: Thread, new: Mapping[str, bytes], values: list[bytes]
+) -> list[Patch]:
     """Patches that set every channel that ``new`` changes."""
     patches = []
     for key, raw in new.items():
@@ -182,7 +190,9 @@ def _granted(thread: Thread, grant: Mapping[str, float]) -> dict[str, float]:
     state = thread.machine.state
     steps = steps_in(state)
     used = {"steps": steps.steps, "tasks": steps.tasks, "visits": max(steps.visits.values(), default=0)}
-    return {name: used.get(name, getattr(state.budget, name, 0) or 0) + amount for name, amount in grant.items()}
+    return {
+        name: used.get(name, getattr(state.budget, name, 0) or 0) + amount for name, amount in grant.items()
+    }
 
 
 def known_nodes(blueprint: Blueprint, thread: Thread, rename: Mapping[str, str]) -> None:
@@ -203,7 +213,7 @@ def known_nodes(blueprint: Blueprint, thread: Thread, rename: Mapping[str, str])
 
 def _answers(
     thread: Thread, resume: Answer | Answers | None
-) -> tuple[list[tuple[str, str, int]], list[bytes]]:
+) -> tuple[list[Given], list[bytes]]:
     if resume is None:
         return [], []
     open_ = {one.id: one for one in interrupts_of(thread.machine.state)}
@@ -217,13 +227,15 @@ def _answers(
     elif isinstance(resume, Answers):
         given = resume.values
     else:
-        raise OperationError(f"resume is a {type(resume).__name__}; wrap it: Answer(value), or Answers({{id: value}})")
+        raise OperationError(
+            f"resume is a {type(resume).__name__}; wrap it: Answer(value), or Answers({{id: value}})"
+        )
     answers, values = [], []
     for identity, value in given.items():
         if identity not in open_:
             raise OperationError(f"{identity!r} is no open interrupt; there are {', '.join(open_) or 'none'}")
         values.append(settle(value, "answer")[0])
-        answers.append((open_[identity].task, open_[identity].key, len(values) - 1))
+        answers.append(Given(open_[identity].task, open_[identity].key, len(values) - 1))
     return answers, values
 
 

@@ -70,7 +70,9 @@ class Threads:
         if fault := run_fault(thread_id):
             raise OperationError(f"thread_id: {fault}")
         if thread_id in self._held:
-            raise RunOwnedError(f"thread {thread_id} is being driven in this process; wait for it, or fork it")
+            raise RunOwnedError(
+                f"thread {thread_id} is being driven in this process; wait for it, or fork it"
+            )
         self._held.add(thread_id)
         try:
             thread = self._open(thread_id, name)
@@ -84,7 +86,7 @@ class Threads:
 
     def _open(self, thread_id: str, name: str) -> Thread:
         known = self._known.pop(thread_id, None)
-        if known is None and not self.store.has(thread_id):
+        if known is None and not self.store.exists(thread_id):
             return Thread(thread_id, self.store.new(thread_id, name, ""), SuperstepMachine(), None, 1)
         journal, epoch = self.store.own(thread_id)
         try:
@@ -146,7 +148,9 @@ def _folded(thread_id: str, journal: Journal) -> tuple[SuperstepMachine, Record 
             last = record
     state = machine.state
     if last is not None and state.steps is None:
-        raise OperationError(f"run {thread_id} is a run of a graph, not a thread; resume it with session.resume")
+        raise OperationError(
+            f"run {thread_id} is a run of a graph, not a thread; resume it with session.resume"
+        )
     if broken := check(state, folded=True):
         raise CorruptJournalError(f"thread {thread_id}: what is recorded breaks a law: {broken[0]}")
     return machine, last

@@ -57,7 +57,8 @@ TABLE = (
     Room("orchestrator.flows", BELOW_2, ("pydantic", "pydantic_core", "ruamel")),
     Room("orchestrator.agents", BELOW_2, ("acp", "anyio", "mcp", "pydantic", "pydantic_ai", "stamina")),
     Room("orchestrator.runtime", BELOW_2 + FLOOR_2, ("anyio", "blinker", "msgspec", "pydantic", "structlog")),
-    Room("orchestrator.supersteps", BELOW_4, ("msgspec", "pydantic")),
+    # anyio: deadlines of tasks, and the task in which a streamed thread runs
+    Room("orchestrator.supersteps", BELOW_4, ("anyio", "msgspec", "pydantic")),
     Room(
         "orchestrator.testing",
         BELOW_4,

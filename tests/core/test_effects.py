@@ -28,6 +28,7 @@ EFFECTS = [
     (f.RunUnpaused(), e.TellChildren(7, "resume")),
     (f.DrainRequested(), e.TellChildren(7, "drain")),
     (f.DrainRequested("deadline"), e.TellChildren(7, "")),
+    (f.StepSettled(3), e.FoldStep(7, 3)),
     (f.RunEnded("completed"), e.CloseRun(7, "completed")),
     (f.RunSuspended("drained"), e.CloseRun(7, "drained")),
 ]

@@ -105,7 +105,10 @@ async def test_C01_two_writes_to_one_key_fail_both_tasks_by_name():
     result = await app.invoke({"log": []}, thread_id="t")
     assert result.reason == "failed"
     assert [failure.node for failure in result.failures] == ["left", "right"]
-    assert all("at key 'n'" in failure.message and "left@1, right@1" in failure.message for failure in result.failures)
+    assert all(
+        "at key 'n'" in failure.message and "left@1, right@1" in failure.message
+        for failure in result.failures
+    )
     lawful(app)
 
 
@@ -235,7 +238,12 @@ def test_messages_are_appended_replaced_and_removed():
 
 @pytest.mark.parametrize(
     ("update", "told"),
-    [({"nope": 1}, "no state key"), ({"n": object()}, "n is a builtins.object"), ({"n": float("nan")}, "n is nan"), (7, "is int")],
+    [
+        ({"nope": 1}, "no state key"),
+        ({"n": object()}, "n is a builtins.object"),
+        ({"n": float("nan")}, "n is nan"),
+        (7, "is int"),
+    ],
 )
 async def test_S_validate_before_commit_what_does_not_fit_fails_its_task_by_path(update, told):
     async def bad(_state):
@@ -303,7 +311,9 @@ async def test_a_reducer_that_raises_fails_the_task_whose_write_it_folded():
     assert failure.node == "bad" and "the reducer raised ValueError: no" in failure.message
 
 
-json_lists = st.lists(st.one_of(st.integers(-5, 5), st.text(max_size=4), st.lists(st.integers(), max_size=2)), max_size=5)
+json_lists = st.lists(
+    st.one_of(st.integers(-5, 5), st.text(max_size=4), st.lists(st.integers(), max_size=2)), max_size=5
+)
 
 
 @given(json_lists, json_lists)

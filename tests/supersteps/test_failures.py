@@ -355,7 +355,9 @@ def clashing():
     async def writes(_state):
         return {"n": 1, "log": ["w"]}
 
-    graph = StateGraph(One).add_node("left", writes).add_node("right", writes).add_node("after", says("after"))
+    graph = (
+        StateGraph(One).add_node("left", writes).add_node("right", writes).add_node("after", says("after"))
+    )
     graph.add_edge(START, "left").add_edge(START, "right").add_edge(["left", "right"], "after")
     return graph.compile()
 

@@ -47,7 +47,9 @@ async def test_C49_a_fork_between_two_questions_asks_the_second_only():
         return node
 
     graph = StateGraph(Log).add_node("a", says("a")).add_node("i1", asks("one")).add_node("i2", asks("two"))
-    graph.add_node("b", says("b")).add_edge(START, "a").add_edge("a", "i1").add_edge("i1", "i2").add_edge("i2", "b")
+    graph.add_node("b", says("b")).add_edge(START, "a").add_edge("a", "i1").add_edge("i1", "i2").add_edge(
+        "i2", "b"
+    )
     app = graph.compile()
     await app.invoke({"log": []}, thread_id="t")
     await app.invoke(Answer("-1"), thread_id="t")
@@ -161,7 +163,14 @@ async def test_S07_a_journal_that_is_opened_again_says_the_same(tmp_path):
     await app.invoke({"log": ["in"]}, thread_id="t")
     again = chain("a", "b", journal=path)
     assert await again.get_state_history("t") == await app.get_state_history("t")
-    assert (await again.invoke({"log": ["more"]}, thread_id="t")).state["log"] == ["in", "a", "b", "more", "a", "b"]
+    assert (await again.invoke({"log": ["more"]}, thread_id="t")).state["log"] == [
+        "in",
+        "a",
+        "b",
+        "more",
+        "a",
+        "b",
+    ]
     lawful(again)
 
 

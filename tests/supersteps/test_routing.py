@@ -114,7 +114,9 @@ async def test_C14_a_fan_of_sends_under_a_limit(limit, peak):
     assert most == peak
     held = await app.invoke({"items": ["again"]}, thread_id="u", interrupt_before=["two"])
     assert held.state["items"] == ["again", "0"]
-    assert (await app.invoke(None, thread_id="u", interrupt_before=[])).state["items"][2:102] == list(range(100))
+    assert (await app.invoke(None, thread_id="u", interrupt_before=[])).state["items"][2:102] == list(
+        range(100)
+    )
     lawful(app)
 
 

@@ -10,7 +10,18 @@ from orchestrator.core.spec import Budget, Definition, Plan
 from orchestrator.core.supersteps.facts import Patch, Route
 from orchestrator.core.supersteps.plan import StepPlan
 
-__all__ = ["STEP_COMMANDS", "Boundary", "BoundaryFailed", "Edit", "GoOn", "Open", "Resolve", "TakeInput"]
+__all__ = [
+    "STEP_COMMANDS",
+    "Boundary",
+    "BoundaryFailed",
+    "Edit",
+    "Fault",
+    "Given",
+    "GoOn",
+    "Open",
+    "Resolve",
+    "TakeInput",
+]
 
 
 class Open(Command, frozen=True):
@@ -48,24 +59,39 @@ class Boundary(Command, frozen=True):
     patches: tuple[Patch, ...] = ()
 
 
+class Fault(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Why a task's write to ``key`` does not fit."""
+
+    key: str
+    error: Failure
+
+
+class Given(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The answer to a task's question; ``value`` is its position in the record's values."""
+
+    task: str
+    key: str
+    value: int
+
+
 class BoundaryFailed(Command, frozen=True):
-    """Writes of the step do not fit their channels: task -> key and error."""
+    """Writes of the step do not fit their channels; by task."""
 
     step: int
-    faults: dict[str, tuple[str, Failure]] = msgspec.field(default_factory=dict)
+    faults: dict[str, Fault] = msgspec.field(default_factory=dict)
 
 
 class GoOn(Command, frozen=True):
     """Go on with a thread that stopped: after a breakpoint, a question, a failure, a kill.
 
     Attributes:
-        answers: (task, key of its question, position of the answer).
+        answers: to questions of tasks.
         patches: an update that is applied first. routes: a frontier that replaces the pending one.
         budget: named limits that are raised. again: questions without an answer are asked anew.
         rename: node in the frontier -> what it is called now. steps: the graph, if it has changed.
     """
 
-    answers: tuple[tuple[str, str, int], ...] = ()
+    answers: tuple[Given, ...] = ()
     patches: tuple[Patch, ...] = ()
     routes: tuple[Route, ...] = ()
     goes: bool = False

@@ -123,8 +123,8 @@ def _go_on(decision: Decision, command: sc.GoOn) -> None:
         if steps.settled:
             # it was to be folded when the process died
             decision.fact(s.StepSettled(steps.step))
-    for task, key, value in command.answers:
-        control.answer(decision, c.Answer(task, key, value))
+    for given in command.answers:
+        control.answer(decision, c.Answer(given.task, given.key, given.value))
     if not command.answers:
         for node in list(state.nodes.values()):
             if node.status is Status.ASKING:

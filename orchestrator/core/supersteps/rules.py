@@ -6,16 +6,17 @@ that every node shares. What stands here is what happens between tasks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from emissions import Refused
 from orchestrator.core.closing import conclude, suspend_run
 from orchestrator.core.decisions import Decision
-from orchestrator.core.facts import Failure, NodeReady, RunEnded, RunSuspended
+from orchestrator.core.facts import NodeReady, RunEnded, RunSuspended
 from orchestrator.core.state import RunState
 from orchestrator.core.status import RunReason, Status
 from orchestrator.core.supersteps import facts as s
 from orchestrator.core.supersteps.apply import names_of
+from orchestrator.core.supersteps.commands import Fault
 from orchestrator.core.supersteps.frontier import Selection, select, waiting_joins
 from orchestrator.core.supersteps.state import Activation, Leaving, StepState
 
@@ -30,6 +31,7 @@ __all__ = [
     "save",
     "steps_of",
     "stop_late",
+    "suspend",
 ]
 
 
@@ -87,11 +89,11 @@ def boundary(decision: Decision, patches: Sequence[s.Patch]) -> None:
         _hold(decision, "after", hit)
 
 
-def boundary_failed(decision: Decision, faults: dict[str, tuple[str, Failure]]) -> None:
+def boundary_failed(decision: Decision, faults: Mapping[str, Fault]) -> None:
     """Writes do not fit: the step's other results stay pending, and the run fails by name."""
-    for task, (key, error) in faults.items():
-        decision.fact(s.WriteRefused(task, key, error))
-    first = next(iter(faults.values()))[1]
+    for task, fault in faults.items():
+        decision.fact(s.WriteRefused(task, fault.key, fault.error))
+    first = next(iter(faults.values())).error
     decision.fact(RunEnded(RunReason.FAILED, f"{first.type}: {first.message}"))
 
 

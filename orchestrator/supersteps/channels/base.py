@@ -11,7 +11,7 @@ from orchestrator.core.supersteps.writes import behind
 from orchestrator.runtime.values import encode, settle
 from orchestrator.supersteps.errors import InvalidUpdateError
 
-__all__ = ["EMPTY", "Channel", "Folded", "Pending"]
+__all__ = ["EMPTY", "Channel", "Folded", "Pending", "change"]
 
 
 class _Empty:
@@ -104,7 +104,9 @@ class Channel:
 
     def initial_value(self) -> Any:
         """A fresh copy of ``initial``."""
-        return self.initial if self.initial is EMPTY else msgspec.json.decode(msgspec.json.encode(self.initial))
+        return (
+            self.initial if self.initial is EMPTY else msgspec.json.decode(msgspec.json.encode(self.initial))
+        )
 
 
 def _tasks(writes: Sequence[Pending]) -> tuple[str, ...]:

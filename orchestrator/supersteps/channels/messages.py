@@ -37,7 +37,9 @@ class Messages(Channel):
     def _take(self, messages: list[dict[str, Any]], item: Any) -> None:
         message = {"role": "user", "content": item} if isinstance(item, str) else item
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise InvalidUpdateError(f"{item!r} is no message; give a text or a mapping with role and content")
+            raise InvalidUpdateError(
+                f"{item!r} is no message; give a text or a mapping with role and content"
+            )
         known = next((n for n, one in enumerate(messages) if one["id"] == message.get("id")), None)
         if message["role"] == "remove":
             if known is None:
