@@ -23,6 +23,7 @@ GROUPS = {
     "Emissions": r"Emission|SpawnRefused|Refusals",
     "People": r"Question|Steer",
     "Nodes": r"Node|Attempt|CancelIgnored|ResultStale",
+    "Steps": r"Steps?(?=[PSC])|StateUpdated|RouteSelected|CheckpointSaved|Write|Breakpoint",
     "Things": r"",
 }
 
@@ -67,7 +68,7 @@ def row(fact: type[Fact]) -> str:
 def events() -> str:
     """The page of all kinds of facts."""
     parts = [EVENTS]
-    for heading in ("The run", "Nodes", "Emissions", "Gates", "People", "Things"):
+    for heading in ("The run", "Nodes", "Emissions", "Gates", "People", "Steps", "Things"):
         rows = [row(fact) for fact in FACTS if group(fact.__name__) == heading]
         parts += [f"\n## {heading}\n", "| kind | meaning | data |\n|---|---|---|", *rows]
     return "\n".join(parts) + "\n"

@@ -88,7 +88,7 @@ class CompiledGraph:
         return await self._driver.invoke(input, drive)
 
     def stream(self, input: Input, *, mode: Mode | Sequence[Mode] = "updates", **options: Any) -> StepStream:  # noqa: A002
-        """What happens while a thread runs: ``async with graph.stream(...) as stream: async for ... in stream``.
+        """What happens while a thread runs: ``async with graph.stream(...) as stream``, then ``async for``.
 
         Args:
             input: as for :meth:`invoke`, whose other options are taken as well.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from orchestrator.core.fact_base import Failure
 from orchestrator.core.supersteps.commands import Fault
 from orchestrator.core.supersteps.facts import Patch
-from orchestrator.core.supersteps.writes import Written, behind, encode_writes, only_write, written
+from orchestrator.core.supersteps.writes import Written, behind, only_write, written
 from orchestrator.runtime.values import settle
 from orchestrator.supersteps.channels import Channel, Folded, Pending
 from orchestrator.supersteps.errors import InvalidUpdateError
@@ -26,7 +25,7 @@ class Fold(msgspec.Struct):
     """What the writes come to, or why they do not.
 
     Attributes:
-        patches, values: for the command. faults: task -> key and error. untracked: keys that are not recorded.
+        patches, values: for the command. faults: by task.
     """
 
     patches: list[Patch] = []

@@ -84,8 +84,8 @@ class StepResult:
     """What an invocation came to. A run that fails is a value.
 
     Attributes:
-        reason: ``completed``, ``failed``, ``awaiting_answer``, ``interrupted`` (a breakpoint, or its process was
-            told to stop), ``budget_exhausted``, ``drained``, ``stuck``, ``gate_rejected``, ``cancelled``.
+        reason: ``completed``, ``failed``, ``awaiting_answer``, ``interrupted`` (a breakpoint, or its process
+            was told to stop), ``budget_exhausted``, ``drained``, ``stuck``, ``gate_rejected``, ``cancelled``.
         state: the state as it stands. next: nodes that are still to run.
         interrupts: open questions. failures: all of them. thread_id: of the thread, or of the fork.
         checkpoint: number of the newest. detail: one line on the reason.

@@ -23,7 +23,7 @@ _TWO = 2
 
 
 def channels_of(schema: type) -> dict[str, Channel]:
-    """The channels of a schema: a TypedDict, a dataclass, a pydantic or msgspec class, or any class with hints.
+    """The channels of a schema: a TypedDict, or any class with annotations.
 
     Raises:
         GraphError: it names no key, or a reducer that does not take two values.

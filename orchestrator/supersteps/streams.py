@@ -1,4 +1,4 @@
-"""What happens while a thread runs, as a cursor over its log: nothing is buffered, a slow reader costs nothing."""
+"""What happens while a thread runs, as a cursor over its log: nothing is buffered, a reader may be slow."""
 
 from __future__ import annotations
 

@@ -109,15 +109,23 @@ async def new_input(blueprint: Blueprint, thread: Thread, given: Mapping[str, An
     if thread.pending and not options.replace:
         waits = ", ".join(next_of(thread.machine.state))
         raise PendingWorkError(
-            f"thread {thread.id} has work left ({waits}); go on with invoke(None), or give on_pending='replace'"
+            f"thread {thread.id} has work left ({waits}); invoke(None) goes on with it, on_pending='replace' "
+            "drops it"
         )
     patches, values, state = _update(blueprint, _channels(thread), given, "input")
     routing = await _branches(blueprint, blueprint.entry, state, "the conditional edge of START")
     routes = _shifted(routing.routes, len(values))
     command = TakeInput(
-        patches, routes, options.before, options.after, options.replace, thread.epoch, utc_now(), options.plan,
+        patches,
+        routes,
+        options.before,
+        options.after,
+        options.replace,
+        thread.epoch,
+        utc_now(),
+        options.plan,
         options.budget,
-    )  # fmt: skip
+    )
     return command, [*values, *routing.values]
 
 
@@ -211,9 +219,7 @@ def known_nodes(blueprint: Blueprint, thread: Thread, rename: Mapping[str, str])
             )
 
 
-def _answers(
-    thread: Thread, resume: Answer | Answers | None
-) -> tuple[list[Given], list[bytes]]:
+def _answers(thread: Thread, resume: Answer | Answers | None) -> tuple[list[Given], list[bytes]]:
     if resume is None:
         return [], []
     open_ = {one.id: one for one in interrupts_of(thread.machine.state)}

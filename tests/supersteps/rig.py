@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -38,7 +39,7 @@ def chain(*names: str, schema: type = Log, **compiled: Any) -> CompiledGraph:
     for name in names:
         graph.add_node(name, says(name))
     graph.add_edge(START, names[0])
-    for before, after in zip(names, names[1:], strict=False):
+    for before, after in itertools.pairwise(names):
         graph.add_edge(before, after)
     return graph.compile(**compiled)
 

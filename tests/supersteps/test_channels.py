@@ -274,7 +274,6 @@ async def test_X1_changing_an_input_changes_nothing_anywhere():
 
     async def spoils(state):
         state["items"].append("spoiled")
-        return None
 
     async def looks(state):
         return {"seen": [list(state["items"])]}

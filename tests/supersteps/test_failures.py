@@ -244,10 +244,8 @@ async def test_C30_a_step_that_takes_too_long_fails_what_has_not_finished():
         await anyio.sleep_forever()
 
     app = parallel(Calls({"value": 2}), slow).compile(step_timeout=0.05)
-    seen = []
     async with app.stream({"value": 1}, thread_id="t") as stream:
-        async for item in stream:
-            seen.append(item)
+        seen = [item async for item in stream]
     assert seen == [{"one": {"value": 2}}]
     (failure,) = stream.result.failures
     assert failure.type == "TimeoutError" and failure.node == "two"

@@ -78,6 +78,7 @@ async def test_C39_a_node_asks_until_the_answer_is_right():
             if answer >= 18:
                 return {"n": answer}
             question = "invalid response"
+        return None
 
     app = asking(("node", node))
     await app.invoke({"log": []}, thread_id="t")
@@ -126,8 +127,7 @@ async def test_C42_answers_one_by_one_run_each_task_once_more():
 async def test_C44_a_breakpoint_after_every_node():
     app = chain("step_1", "step_2", "step_3", interrupt_after="*")
     seen = [(await app.invoke({"log": []}, thread_id="t")).next]
-    for _ in range(2):
-        seen.append((await app.invoke(None, thread_id="t")).next)
+    seen += [(await app.invoke(None, thread_id="t")).next for _ in range(2)]
     assert seen == [("step_2",), ("step_3",), ()]
     # one checkpoint for the input and one for each step: there is no hidden step of START
     assert len(await app.get_state_history("t")) == 4

@@ -1,4 +1,4 @@
-"""Sends, Commands, conditional edges, joins, deferral, budgets: C07, C11 to C19, C46, X7, X12, JOIN and HANG."""
+"""Sends, Commands, conditional edges, joins, deferral, budgets: C07, C11 to C19, X7, X8, X12."""
 
 from __future__ import annotations
 

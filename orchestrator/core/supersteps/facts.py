@@ -143,7 +143,7 @@ class StepSettled(Fact, frozen=True):
 
 
 class WriteRefused(Fact, frozen=True):
-    """A task's write does not fit its channel; it stays pending until it is dropped, replaced or made anew."""
+    """A task's write does not fit its channel; it stays pending until it is dropped, replaced or remade."""
 
     node: str
     key: str

@@ -13,8 +13,8 @@ __all__ = ["Activation", "Leaving", "Routed", "StepState", "task_name"]
 class Activation(msgspec.Struct, frozen=True, gc=False):
     """One task: the node that runs, its place in the step, and what it was sent.
 
-    ``name`` is its identity (supersteps.md 7): the node, the step of its thread, and for a Send its key or its
-    number among the node's Sends. Steps are counted over the whole thread, so no name comes twice.
+    ``name`` is its identity (supersteps.md 7): the node, the step of its thread, and for a Send its key or
+    its number among the node's Sends. Steps are counted over the whole thread, so no name comes twice.
     """
 
     name: str

@@ -24,7 +24,9 @@ class Messages(Channel):
     """
 
     kind = "messages"
-    initial: Any = []
+
+    def __init__(self) -> None:
+        self.initial = []
 
     def fold(self, value: Any, writes: Sequence[Any]) -> Any:
         """Every write, or every item of a list that was written, in order."""
