@@ -22,7 +22,7 @@ from orchestrator.core.settling import BRANCH_PREFIX
 from orchestrator.core.spec import NAME_LIMIT, UNLIMITED, Retry
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import ENDED, LIVE, SUSPENDED, TERMINAL, RunReason, Status
-from orchestrator.core.supersteps.laws import owed, step_laws
+from orchestrator.core.supersteps.laws import owed, step_laws, tasks_of
 
 __all__ = ["Watch", "check", "check_facts", "check_node"]
 
@@ -54,7 +54,6 @@ def check(state: RunState, *, folded: bool = False) -> list[str]:
     for node in state.nodes.values():
         broken += check_node(state, node)
     broken += _mirrored(state)
-    broken += step_laws(state)
     path = cycle_in({name: [edge.target for edge in node.outs] for name, node in state.nodes.items()})
     if path is not None:
         broken.append(f"acyclic: {' -> '.join(path)}")
@@ -153,9 +152,7 @@ def _collections(state: RunState) -> Breaches:
 
 
 def _planned(state: RunState) -> frozenset[str]:
-    """Nodes that nobody spawned: those of the graph, and the tasks of a step."""
-    tasks = () if state.steps is None else state.steps.active
-    return frozenset((*(operation.name for operation in state.plan.operations), *tasks))
+    return frozenset(operation.name for operation in state.plan.operations) | tasks_of(state)
 
 
 def _mirrored(state: RunState) -> Breaches:
@@ -241,22 +238,20 @@ def _stopping(state: RunState) -> Breaches:
         held = {n.op.name for n in state.nodes.values() if n.status in LIVE or n.judgement == "undecided"}
         if set(state.waiters) != held:
             yield f"suspended with waiters {sorted(state.waiters)}, unsettled are {sorted(held)}"
-    elif state.run and not (
-        state.running or state.backing_off or state.paused or owed(state) or _waits_for_a_person(state)
-    ):
+    elif state.run and not (state.running or state.backing_off or state.paused or _waits_for_a_person(state)):
         yield "nothing runs, nothing is due, and the run has neither ended nor been suspended"
 
 
 def _waits_for_a_person(state: RunState) -> bool:
     if not state.asking:
-        return False
+        return owed(state)
     asked = (one for node in state.nodes.values() for one in (node.questions or {}).values())
     return state.waits_for_answers or any(one.answer is None and one.expires_at for one in asked)
 
 
 _RUN_LAWS: Sequence[Callable[[RunState], Breaches]] = (
     *(_counters, _collections, _caps, _starting, _stopping),
-    rounds_breaches,
+    *(rounds_breaches, step_laws),
 )
 
 

@@ -8,12 +8,17 @@ from orchestrator.core.state import RunState
 from orchestrator.core.status import TERMINAL, Status
 from orchestrator.core.supersteps.state import StepState
 
-__all__ = ["owed", "step_laws"]
+__all__ = ["owed", "step_laws", "tasks_of"]
 
 
 def owed(state: RunState) -> bool:
     """True while the runtime owes the next command: an input, or the fold of a step that has settled."""
     return state.steps is not None and (not state.steps.given or state.steps.settled)
+
+
+def tasks_of(state: RunState) -> frozenset[str]:
+    """The tasks of the present step: nodes that nobody spawned."""
+    return frozenset() if state.steps is None else frozenset(state.steps.active)
 
 
 def step_laws(state: RunState) -> Iterator[str]:
