@@ -22,7 +22,7 @@ import typer
 from typer import main as typer_main
 
 from orchestrator.cli import control_commands, edge, flow_commands, options, run_commands
-from orchestrator.cli.parts import DEBUG, Debug
+from orchestrator.cli.parts import DEBUG, Debug, JournalFile
 
 __all__ = ["app", "emissions", "events", "invoke", "main", "roles", "root"]
 
@@ -34,6 +34,7 @@ _HOMES: Final = {
     "diff": ("orchestrator.cli.comparing", "diff_runs"),
     "doctor": ("orchestrator.cli.doctoring", "doctor"),
     "draw": ("orchestrator.cli.drawing", "draw"),
+    "effect": ("orchestrator.cli.effect", "effect"),
     "emissions": ("orchestrator.cli.listing", "emissions"),
     "events": ("orchestrator.cli.listing", "events"),
     "exit_code": ("orchestrator.cli.exits", "exit_code"),
@@ -132,6 +133,11 @@ def roles(
         Path | None, typer.Option("--flow", metavar="FLOW", help="With the cast of this flow.")
     ] = None,
     prompt: Annotated[bool, typer.Option("--prompt", help="The text that a model is shown of it.")] = False,
+    *,
+    effect: Annotated[
+        bool, typer.Option("--effect", help="What each role did in all runs of a journal.")
+    ] = False,
+    journal: JournalFile = None,
     debug: Debug = False,
 ) -> int:
     """List the roles of the library and of a cast, or show one.
@@ -141,8 +147,11 @@ def roles(
       callboard roles
       callboard roles critic
       callboard roles critic --prompt
+      callboard roles --effect
       callboard roles scout --flow audit/flow.yaml
     """  # noqa: D301
+    if effect:
+        return int(_late("effect")(journal, name))
     return int(_late("roles")(options.Asked(name, flow, prompt=prompt)))
 
 

@@ -83,7 +83,7 @@ def end_round(decision: Decision, gate: NodeState) -> None:
             gate.round,
             gate.judgement or "",
             verdict,
-            None if before is None else (verdict, gate.judgement) != before,
+            None if before is None else (verdict, gate.judgement == "approved") != before,
             len(everyone),
             sum(node.input_tokens + node.output_tokens for node in everyone),
             sum(priced) if priced else None,
@@ -94,13 +94,13 @@ def end_round(decision: Decision, gate: NodeState) -> None:
     )
 
 
-def _judged_before(state: RunState, gate: NodeState) -> tuple[str | None, str | None] | None:
-    """Verdict and judgement of the gate's round before; None if this is the first."""
+def _judged_before(state: RunState, gate: NodeState) -> tuple[str | None, bool] | None:
+    """The verdict of the gate's round before, and whether that opened; None if this is the first."""
     first = state.nodes[gate.origin]
     if first.previous is None:
         return None
     before = state.nodes[first.previous]
-    return (before.verdicts[0] if before.verdicts else None), before.judgement
+    return (before.verdicts[0] if before.verdicts else None), before.judgement == "approved"
 
 
 def _round(state: RunState, gate: NodeState, old: Mapping[str, NodeState]) -> RoundStarted:

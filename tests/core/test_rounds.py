@@ -82,6 +82,7 @@ def test_budget_of_two_gives_two_reworks() -> None:
         run.verdict(f"review{number}", "REJECT")
     assert [name for name in run.statuses() if name.startswith("draft")] == ["draft", "draft@2", "draft@3"]
     assert run.state.ended == "refusals_exhausted"
+    assert [one.moved for one in run.state.rounds] == [None, False, False]
 
 
 def test_the_round_is_recorded() -> None:
