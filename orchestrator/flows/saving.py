@@ -93,6 +93,9 @@ class _Saving:
             name = node.op.name
             if name in self._planner:
                 continue
+            if self._is_past(node):
+                self._notes.append(f"{name} is left out: it grew in a round that was sent back")
+                continue
             if name in self._nodes:
                 self._keys[name] = name
             elif (planned := self._folded(node)) is not None:
@@ -105,17 +108,25 @@ class _Saving:
                     self._renamed[name] = key
         return grown
 
+    def _is_past(self, node: NodeState) -> bool:
+        """True for what grew below a round that a gate sent back."""
+        base = node
+        while base.parent is not None and base.copies is None and base.op.name not in self._nodes:
+            base = self._state.nodes[base.parent]
+        planned = base.copies or base.op.name
+        return base is not node and self._state.latest.get(planned, planned) != base.op.name
+
     def _folded(self, node: NodeState) -> str | None:
         """The node whose key stands for another one: an element of a list, a round, an escalation."""
         name = node.op.name
         if node.op.instance is not None:
-            return node.op.instance.of
+            return node.op.instance.of.partition("@")[0]
         if node.rungs and node.parent is not None:
             self._notes.append(f"{name} is folded into {node.parent}: it took the work over")
             return node.parent
-        if "@" in name:
-            self._notes.append(f"{name} is folded into the loop that made it")
-            return name.partition("@")[0]
+        if node.copies is not None:
+            self._notes.append(f"{name} is folded into {node.copies}: a later round of it")
+            return node.copies
         return None
 
     def _key(self, name: str) -> str:
@@ -156,9 +167,9 @@ class _Saving:
 
     def _joins(self, node: NodeState) -> None:
         """Grown nodes that a planned one waits for stand in its ``after``."""
-        if node.op.name not in self._source.get("nodes", {}):
+        key = self._keys.get(node.op.name)
+        if key is None or (node.copies or node.op.name) not in self._source.get("nodes", {}):
             return
-        key = self._keys[node.op.name]
         more = [self._entry(edge) for edge in node.ins if edge.source in self._grown]
         if more:
             self._nodes[key]["after"] = _once([*self._nodes[key].get("after", ()), *more])

@@ -14,7 +14,7 @@ from orchestrator.core.state import EdgeState, NodeState, RunState
 from orchestrator.core.status import Status
 from orchestrator.errors import OrchestratorError
 
-__all__ = ["Fault", "Observed", "edge_name", "max_of", "observe", "when_name"]
+__all__ = ["Fault", "Observed", "edge_name", "max_of", "observe", "refusals_of", "when_name"]
 
 #: How nodes fail that were made to fail: by their stand-in, by a time limit, by what became
 #: of an escalation, by a plan that its stand-in spoiled.
@@ -90,6 +90,11 @@ def max_of(node: str) -> str:
     return f"max of {node}"
 
 
+def refusals_of(gate: str) -> str:
+    """What the limit of a gate's refusal loop is called."""
+    return f"refusals of {gate}"
+
+
 def edge_name(source: str, target: str, text: str) -> str:
     """What the condition of an edge is called."""
     return f"{source} -> {target} when {text.strip()}"
@@ -125,8 +130,10 @@ def observe(found: Observed, state: RunState, names: frozenset[str]) -> None:
 
 def _planned(node: NodeState, names: frozenset[str]) -> str:
     """The planned node that a node stands for: itself, or the one whose work it took over."""
+    if node.copies is not None:
+        return node.copies
     if node.op.instance is not None:
-        return node.op.instance.of
+        return node.op.instance.of.partition("@")[0]
     return node.origin if node.rungs and node.origin in names else node.op.name
 
 
@@ -149,7 +156,8 @@ def _conditions(state: RunState, node: NodeState, name: str) -> Iterator[tuple[s
     for edge in node.ins:
         held = _held(state, edge)
         if held is not None:
-            yield edge_name(edge.spec.source, edge.spec.target, edge.spec.when or ""), held
+            source = state.nodes[edge.spec.source]
+            yield edge_name(source.copies or source.op.name, name, edge.spec.when or ""), held
 
 
 def _held(state: RunState, edge: EdgeState) -> bool | None:
@@ -198,6 +206,12 @@ def _failure(found: Observed, state: RunState, node: NodeState, name: str) -> No
 
 
 def _budgets(found: Observed, state: RunState) -> None:
+    for passed in state.rounds:
+        found.rounds[passed.gate] = max(found.rounds.get(passed.gate, 0), passed.number)
+        found.used[refusals_of(passed.gate)] = found.rounds[passed.gate] - 1
+    for node in state.nodes.values():
+        if node.spent:
+            found.refused[refusals_of(node.copies or node.op.name)] = 1
     found.used |= {max_of(name): count for name, count in found.instances.items()}
     found.used |= {
         "spawns": state.spawns,

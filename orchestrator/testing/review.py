@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from orchestrator.core.spec import Budget
 from orchestrator.flows.graph import Graph
-from orchestrator.testing.observed import Observed, edge_name, max_of, when_name
+from orchestrator.testing.observed import Observed, edge_name, max_of, refusals_of, when_name
 
 __all__ = ["ENOUGH", "BudgetUse", "Finding", "Most", "Rehearsal", "review"]
 
@@ -230,6 +230,11 @@ def _budgets(graph: Graph, seen: Sequence[Observed], budgets: Sequence[Budget]) 
         _use(max_of(name), [operation.for_each.max] * len(seen), seen)
         for name, operation in graph.operations.items()
         if operation.for_each is not None
+    ]
+    found += [
+        _use(refusals_of(name), [operation.gate.refusals] * len(seen), seen)
+        for name, operation in graph.operations.items()
+        if operation.gate is not None and operation.gate.refusals
     ]
     found += [
         BudgetUse(name, limit, 0, 0, 0, None, f"{name} {limit:,}: no model runs in a rehearsal")

@@ -114,3 +114,44 @@ def test_a_plan_becomes_nodes(tmp_path: Path):
     again = run_sync(tmp_path / "saved.yaml")
     assert again["look"].value == {"text": "Look at ${it}"}
     assert again.completed_operations == ("look", "write")
+
+
+LOOP = """
+from orchestrator import SpawnRequest, Verdict, role
+
+@role(emits=(SpawnRequest,))
+async def writer(turn):
+    await turn.emit(SpawnRequest(assignee="reader", before="successors"))
+    return {"text": turn.node}
+
+@role()
+async def reader(turn):
+    return {"text": "read"}
+
+@role(emits=(Verdict,))
+async def critic(turn):
+    verdict = "REJECT" if turn.node == "review" else "APPROVE"
+    return Verdict(verdict=verdict, rationale="the first is never good")
+"""
+
+
+def test_rounds_are_folded(tmp_path: Path):
+    """A loop is saved as the loop; what grew in a round that was sent back is left out."""
+    (tmp_path / "cast.py").write_text(LOOP, encoding="utf-8")
+    (tmp_path / "flow.yaml").write_text(
+        "version: 1\nname: looped\ncast: [cast.py]\nbudget: {spawns: 5}\nnodes:\n  draft: {role: writer}\n"
+        "  review: {role: critic, after: [draft], gate: {refusals: 2, back_to: draft}}\n"
+        "  end: {role: reader, after: [review]}\n",
+        encoding="utf-8",
+    )
+    assert call("run", ".", "--quiet", cwd=tmp_path).returncode == 0
+    done = call("save-flow", "last", "--to", "saved.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "draft@2 is folded into draft" in done.stdout
+    assert "draft.reader-1 is left out" in done.stdout
+    document = load_flow(tmp_path / "saved.yaml").document
+    assert len(document.nodes) == 4
+    assert {"draft", "review", "end"} < set(document.nodes)
+    again = run_sync(tmp_path / "saved.yaml")
+    assert again.reason == "completed"
+    assert "draft@2" in again.nodes

@@ -145,6 +145,21 @@ def test_arguments_are_drawn_or_given(tmp_path: Path):
     }
 
 
+def test_rounds(tmp_path: Path):
+    """The most rounds of a refusal loop, and what `refusals` bounds."""
+    nodes = (
+        "  a: {role: plain}\n  g: {role: judge, after: [a], gate: {refusals: 2, back_to: a}}\n"
+        "  c: {role: plain, after: [g]}"
+    )
+    seen = rehearse(flow(tmp_path, nodes), 80)
+    assert seen.ok, seen.findings
+    assert (seen.rounds.count, seen.rounds.where) == (3, "g")
+    limit = next(use for use in seen.budgets if use.name == "refusals of g")
+    assert (limit.limit, limit.most) == (2, 2)
+    assert limit.reached
+    assert "refusals_exhausted" in seen.reasons
+
+
 def test_elements_and_questions(tmp_path: Path):
     """`for_each` and its max, people who answer, who do not, and who are late."""
     path = flow(
