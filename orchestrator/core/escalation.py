@@ -57,6 +57,9 @@ def escalate(decision: Decision, node: NodeState, value: int | None) -> None:
     edge = Edge(source=name, target=operation.name, accept=CHILD_ACCEPTS)
     reasons = "; ".join((asked.reason, *asked.more))
     notice = _notice(node, reasons, asked.context)
+    if operation.renders:
+        # what a role says is no template, though the text that it stands before is one
+        notice = notice.replace("${", "$${")
     child = msgspec.structs.replace(operation, instruction=f"{notice}\n\n{operation.instruction}".rstrip())
     decision.fact(
         NodeAdded(

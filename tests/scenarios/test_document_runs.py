@@ -39,7 +39,8 @@ def ran(tmp_path):
     def ran(text, **options):
         (tmp_path / "cast.py").write_text(CAST)
         path = tmp_path / "flow.yaml"
-        path.write_text(f"version: 1\nname: demo\ncast: [cast.py]\n{text}")
+        head = "version: 1\nname: demo\n" + ("" if text.startswith("cast:") else "cast: [cast.py]\n")
+        path.write_text(head + text)
         problems = load_flow(path).check()
         assert not [one for one in problems if one.severity is Severity.ERROR]
         return run_sync(path, **options)
@@ -138,3 +139,24 @@ async def test_a_session_runs_what_it_registers(tmp_path):
     async with Session() as session:
         session.register_operation("hold", hold)
         assert (await session.flow(path))["a"].value == 7
+
+
+def test_what_a_role_says_is_no_template(ran, tmp_path):
+    """COND: a reason with a placeholder in it is shown to the next tier as it was said."""
+    more = """
+from orchestrator import EscalationRequest, role
+
+@role(emits=(EscalationRequest,), escalates_to="says")
+def stuck(turn):
+    return EscalationRequest(reason="I saw ${args.key} and $${this", context={"open": "${"})
+"""
+    (tmp_path / "more.py").write_text(more)
+    result = ran(
+        "cast: [cast.py, more.py]\nargs: {key: {default: hidden}}\nnodes:\n"
+        "  first: {role: stuck, instruction: 'with ${args.key}'}\n  next: {role: says, after: [first]}\n"
+    )
+    assert result.ok, result.detail
+    told = result["first+1"].value
+    assert told.endswith("with hidden")
+    assert "I saw ${args.key} and $${this" in told
+    assert '{"open":"${"}' in told
