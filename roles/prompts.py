@@ -16,7 +16,7 @@ from roles.modes import MODES
 from roles.offers import offer_of
 from roles.turn import Emitted, NodeError
 
-__all__ = ["HANDOVER", "Brief", "Handed", "Prompt", "build_prompt"]
+__all__ = ["HANDOVER", "Brief", "Handed", "Prompt", "build_prompt", "offered"]
 
 HANDOVER: Final = 16_000
 """Characters of one value that are shown; a longer one is cut at a mark and given whole as a file."""
@@ -124,15 +124,15 @@ def _modes(role: Role) -> str:
     return "\n\n".join(("## How you think here", *(f"{name}: {MODES[name]}" for name in role.modes)))
 
 
-def _offered(brief: Brief) -> list[type[Emission]]:
+def offered(brief: Brief) -> list[type[Emission]]:
     """The grants that can be used: growth needs a budget and somebody to give work to."""
     grows = brief.spawns != 0 and bool(brief.assignees)
     return [kind for kind in brief.grants if grows or kind not in (SpawnRequest, TaskAssignment)]
 
 
 def _may_emit(brief: Brief) -> str:
-    offered = _offered(brief)
-    if not offered:
+    kinds = offered(brief)
+    if not kinds:
         return ""
     if brief.channel == "tools":
         how = "Emit by calling a tool; its answer says whether it was taken, and if not, why."
@@ -141,10 +141,10 @@ def _may_emit(brief: Brief) -> str:
             "Emit by a fenced block in your output, tagged with the kind, that holds one JSON object. "
             "Text outside of such blocks is your answer."
         )
-    parts = ["## What you may emit", how, *(_kind(kind, brief) for kind in offered)]
-    if SpawnRequest in offered or TaskAssignment in offered:
+    parts = ["## What you may emit", how, *(_kind(kind, brief) for kind in kinds)]
+    if SpawnRequest in kinds or TaskAssignment in kinds:
         parts.append(_assignees(brief))
-    if Verdict in offered and brief.gate:
+    if Verdict in kinds and brief.gate:
         parts.append(brief.gate)
     return "\n\n".join(parts)
 

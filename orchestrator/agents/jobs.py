@@ -9,9 +9,18 @@ from typing import Any, Protocol
 
 from emissions import Emission, Receipt
 from orchestrator.agents.branches import Message
+from orchestrator.errors import ExecutionError
 from roles import Brief, Prompt, Role
 
-__all__ = ["Backend", "Job", "Spent", "Stage"]
+__all__ = ["Backend", "Job", "ModelError", "QuotaError", "Spent", "Stage"]
+
+
+class ModelError(ExecutionError):
+    """A call of a model failed, or its answer cannot be used."""
+
+
+class QuotaError(ModelError):
+    """No model takes calls: quota, credit or credentials. It is not the node's fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +85,8 @@ class Job:
         stage: the turn. role, brief, prompt: who works, and what is shown.
         history: the conversation so far. verb: what is performed.
         models: the model of this tier, then those that step in for it. effort: how hard it thinks.
-        tools: functions that the role may use. returns: JSON Schema of the value.
+        tools: functions that the role may use. offered: emissions that it may make here.
+        returns: JSON Schema of the value; fault: what is wrong with a value that should fit it, or None.
         spend: told what calls cost, as they are made. say: adds messages to the conversation.
         read: gives the text in which tagged blocks are emissions.
     """
@@ -90,7 +100,9 @@ class Job:
     models: Sequence[str] = ()
     effort: str | None = None
     tools: Sequence[Callable[..., Any]] = ()
+    offered: Sequence[type[Emission]] = ()
     returns: Mapping[str, Any] | None = None
+    fault: Callable[[Any], str | None] = field(default=lambda _value: None)
     spend: Callable[[Spent], None] = field(default=lambda _spent: None)
     say: Callable[[Sequence[Message]], None] = field(default=lambda _messages: None)
     read: Callable[[str], None] = field(default=lambda _text: None)

@@ -20,6 +20,7 @@ from anyio.abc import ByteReceiveStream, Process
 from emissions import EMISSIONS, Malformed, parse_mapping
 from orchestrator.agents.branches import Message
 from orchestrator.agents.jobs import Job
+from orchestrator.agents.secrecy import redacted
 from orchestrator.core.encoding import decoded, encoded
 from orchestrator.errors import ExecutionError
 from roles.programs import INSTRUCTION, Program
@@ -264,7 +265,7 @@ class _Talk:
 
     def tail(self) -> str:
         """The last words on stderr."""
-        text = self._errors.decode(errors="replace").strip()
+        text = redacted(self._errors.decode(errors="replace").strip())
         return f": {text}" if text else ", and said nothing on stderr"
 
     def value(self, folder: Path) -> Any:

@@ -50,6 +50,7 @@ class Job:
         answers: somebody sits at the terminal and is asked. asked: called with each question's envelope.
         after: seq of the last fact that is not new. roles, operations: of the session.
         journal: where the run is kept; None is memory. fsync: how. folder: where runs have their folders.
+        model: performs every role that a model performs.
     """
 
     begin: Begin
@@ -62,6 +63,7 @@ class Job:
     journal: Path | None = None
     fsync: Fsync = "always"
     folder: str | Path | None = None
+    model: str | None = None
 
     def session(self) -> Session:
         """A session for it.
@@ -75,6 +77,7 @@ class Job:
             fsync=self.fsync,
             grace=min(self.grace, DEFAULT_GRACE),
             folder=self.folder,
+            model=self.model,
         )
         for name, fn in self.operations.items():
             made.register_operation(name, fn)

@@ -54,6 +54,13 @@ def run(
             min=1, envvar="CALLBOARD_CONCURRENCY", help="Nodes at once, in place of the document's."
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROVIDER:NAME",
+            help="Performs every role that has no function and no program; `test` needs no key.",
+        ),
+    ] = None,
     journal: _Kept = None,
     fsync: _Fsync = "always",
     reuse: Annotated[
@@ -82,6 +89,7 @@ def run(
     Examples:
       callboard run flow.yaml --arg target=src --arg threshold=high
       callboard run audit --args args.json --quiet
+      callboard run flow.yaml --model test
       callboard run flow.yaml --reuse last
       callboard run flow.yaml --json | jq -r 'select(.kind == "NodeFailed") | .node'
     """  # noqa: D301
@@ -90,7 +98,7 @@ def run(
     driving = options.Driving(
         journal=journal, json=json, quiet=quiet, grace=grace, on_end=on_end, on_ask=on_ask, debug=debug
     )
-    return options.RunOptions(flow, tuple(arg or ()), args, concurrency, fsync, reuse, driving=driving)
+    return options.RunOptions(flow, tuple(arg or ()), args, concurrency, model, fsync, reuse, driving=driving)
 
 
 @app.command("check")

@@ -74,6 +74,7 @@ class RunOptions(Request):
     Attributes:
         flow: the document, or its folder. args: ``K=V`` texts. args_file: JSON or YAML; ``args`` win.
         concurrency: nodes at once, in place of the document's. fsync: ``always`` or ``never``.
+        model: performs every role that a model performs.
         reuse: an earlier run whose outcomes are taken where nothing has changed.
         command: the command line as it was given, for "run again".
     """
@@ -83,6 +84,7 @@ class RunOptions(Request):
     args: tuple[str, ...] = ()
     args_file: Path | None = None
     concurrency: int | None = None
+    model: str | None = None
     fsync: str = "always"
     reuse: str | None = None
     driving: Driving = field(default_factory=Driving)

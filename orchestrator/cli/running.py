@@ -48,7 +48,12 @@ def run(options: RunOptions) -> int:
         hook_of("--on-ask", driving.on_ask, place),
     )
     if not driving.quiet:
-        warnings = [str(problem) for problem in flow.check() if problem.severity is Severity.WARNING]
+        warnings = [
+            str(problem)
+            for problem in flow.check()
+            if problem.severity is Severity.WARNING
+            and (options.model is None or "nothing names a model" not in problem.message)
+        ]
         note("\n".join(warnings)) if warnings else None
     configure_logs(debug=driving.debug)
     if place is not None:
@@ -67,6 +72,7 @@ def run(options: RunOptions) -> int:
         journal=None if place is None else place.path,
         fsync=cast("Fsync", options.fsync),
         folder=None if place is None else place.folder,
+        model=options.model,
     )
     return drive_and_tell(job, Teller(driving, place, options.command, ended, str(flow.path)))
 

@@ -24,6 +24,7 @@ def _resumed(state: RunState, fact: f.RunResumed, _frame: Frame) -> None:
         state.cancelling = state.cancel_detail = ""
     state.ended = state.suspended = state.draining = state.detail = ""
     state.waiters = {}
+    state.closed = {}
     state.paused = False
     state.epoch = fact.epoch
     for node in state.nodes.values():

@@ -39,8 +39,13 @@ def _branch_extended(state: RunState, fact: f.BranchExtended, frame: Frame) -> N
         state.conversations[fact.branch] = (*said, frame.values[fact.messages])
 
 
+def _model_closed(state: RunState, fact: f.ModelClosed, _frame: Frame) -> None:
+    state.closed[f"{state.nodes[fact.node].op.role} {fact.model}"] = fact.detail
+
+
 TALKING: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {
     f.UsageRecorded: _usage,
     f.BranchCreated: _branch_created,
     f.BranchExtended: _branch_extended,
+    f.ModelClosed: _model_closed,
 }

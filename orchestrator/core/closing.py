@@ -14,6 +14,7 @@ from orchestrator.core.facts import (
 )
 from orchestrator.core.including import held_reason
 from orchestrator.core.refusing import total_outside
+from orchestrator.core.resources import closed
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import LIVE, PRECEDENCE, RunReason, Status
 
@@ -65,7 +66,7 @@ def conclude(decision: Decision) -> None:
             if node.status in LIVE or node.judgement == "undecided"
         }
         total_outside(decision)
-        decision.fact(RunSuspended(halted, waiters, over_budget(state) or ""))
+        decision.fact(RunSuspended(halted, waiters, over_budget(state) or "; ".join(state.closed.values())))
 
 
 def _close(decision: Decision) -> None:
@@ -116,6 +117,8 @@ def _suspended(state: RunState) -> str | None:
         return None
     if state.draining:
         return state.draining
+    if any(closed(state, state.nodes[name]) for name in state.ready):
+        return RunReason.QUOTA
     if over_budget(state) is not None and state.ready:
         return RunReason.BUDGET_EXHAUSTED
     if state.paused or (state.asking and (state.waits_for_answers or _expires(state))):

@@ -155,7 +155,7 @@ class Finish(Command, frozen=True):
     """An attempt ended by itself: completed, failed, not_applicable.
 
     Attributes:
-        outcome: ``completed``, ``failed`` or ``not_applicable``.
+        outcome: ``completed``, ``failed``, ``not_applicable`` or ``quota``: no model takes its calls.
         value: position of the value. error: why it failed.
         emissions: what the value carried, in order of appearance.
         predicates: edge index -> what its predicate gave; a text is an error.

@@ -10,7 +10,7 @@ from collections import deque
 
 from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.facts import NodePaused, NodeStarted
-from orchestrator.core.resources import capacity, missing, resources_of
+from orchestrator.core.resources import capacity, closed, missing, resources_of
 from orchestrator.core.spec import UNLIMITED
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
@@ -29,6 +29,8 @@ def start(decision: Decision, node: NodeState, why: Why = None) -> None:
     if state.paused or state.draining or state.cancelling or (state.metered and over_budget(state)):
         if state.paused and node.paused_in != state.pauses:
             decision.fact(NodePaused(node.op.name))
+        return
+    if closed(state, node):
         return
     if state.slots >= _limit(state):
         _park(state, SLOT, node, first=why == SLOT)

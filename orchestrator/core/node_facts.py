@@ -17,6 +17,7 @@ __all__ = [
     "EdgesJudged",
     "InstancesAdded",
     "InstancesSettled",
+    "ModelClosed",
     "NodeAdded",
     "NodeCancelled",
     "NodeCompleted",
@@ -200,6 +201,14 @@ class ArtifactsLeft(Fact, frozen=True):
     node: str
     attempt: int
     artifacts: tuple[LeftArtifact, ...]
+
+
+class ModelClosed(Fact, frozen=True):
+    """A model takes no more calls of a role (quota, credit, credentials) until the run is resumed."""
+
+    node: str
+    model: str
+    detail: str = ""
 
 
 class NodeCompleted(Fact, frozen=True):

@@ -19,6 +19,7 @@ from orchestrator.core.facts import (
     Fact,
     Failure,
     InstancesSettled,
+    ModelClosed,
     NodeCancelled,
     NodeCompleted,
     NodeFailed,
@@ -33,7 +34,7 @@ from orchestrator.core.fans import instances, left_out
 from orchestrator.core.gates import judge_gate
 from orchestrator.core.proposals import carry_out, take_with
 from orchestrator.core.refusing import total_refusals
-from orchestrator.core.resources import resources_of
+from orchestrator.core.resources import model_of, resources_of
 from orchestrator.core.spec import Retry
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, Status
@@ -43,6 +44,7 @@ __all__ = [
     "back_off",
     "become",
     "cancel",
+    "close_model",
     "complete",
     "decline",
     "fail",
@@ -98,6 +100,8 @@ def finish(decision: Decision, command: Finish) -> None:
 
 
 def _target(state: RunState, node: NodeState, command: Finish) -> Status:
+    if command.outcome == "quota":
+        return Status.READY
     if command.outcome == "not_applicable":
         return Status.SKIPPED
     if command.outcome == "failed" and would_retry(state, node, command.error, permanent=command.permanent):
@@ -273,6 +277,15 @@ def give_back(decision: Decision, node: NodeState, _why: Why) -> None:
     decision.fact(AttemptGivenBack(node.op.name, node.attempt, node.reason))
     wake(decision, freed)
     decision.recommend(node, Status.RUNNING)
+
+
+def close_model(decision: Decision, node: NodeState, command: Finish) -> None:
+    """(running, ready): no model takes its calls; the attempt is given back, its role's nodes wait."""
+    freed = node.holds
+    error = command.error or Failure("QuotaError", "", command.attempt)
+    decision.fact(AttemptGivenBack(node.op.name, node.attempt, "quota"))
+    decision.fact(ModelClosed(node.op.name, model_of(node), error.message))
+    wake(decision, freed)
 
 
 def fail_waiting(decision: Decision, node: NodeState, why: Why) -> None:

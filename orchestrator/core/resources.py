@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.core.settling import BRANCH_PREFIX
 from orchestrator.core.state import NodeState, RunState
 
-__all__ = ["capacity", "missing", "resources_of"]
+__all__ = ["capacity", "closed", "missing", "model_of", "resources_of"]
 
 
 def resources_of(state: RunState, node: NodeState) -> tuple[str, ...]:
@@ -19,11 +19,22 @@ def resources_of(state: RunState, node: NodeState) -> tuple[str, ...]:
     if operation.role is not None:
         wanted.append(f"role:{operation.role}")
     if operation.models:
-        wanted.append(f"model:{operation.models[min(operation.tier, len(operation.models) - 1)]}")
+        wanted.append(f"model:{model_of(node)}")
     taken = [name for name in dict.fromkeys(wanted) if name in limits]
     if branch is not None:
         taken.append(BRANCH_PREFIX + branch)
     return tuple(taken)
+
+
+def model_of(node: NodeState) -> str:
+    """The model of the tier in use; empty where there is none."""
+    operation = node.op
+    return operation.models[min(operation.tier, len(operation.models) - 1)] if operation.models else ""
+
+
+def closed(state: RunState, node: NodeState) -> bool:
+    """True if the models of the node's role take no calls."""
+    return bool(state.closed) and f"{node.op.role} {model_of(node)}" in state.closed
 
 
 def capacity(state: RunState, resource: str) -> int:

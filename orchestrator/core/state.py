@@ -312,6 +312,8 @@ class RunState(msgspec.Struct):
     families: dict[str, list[str]] = {}
     rounds: list[Round] = []
     failed_unhandled: int = 0
+    #: roles whose models take no calls -> what the provider said
+    closed: dict[str, str] = {}
     #: branch -> what was said on it as far as it is on record, oldest first: JSON lists of messages
     conversations: dict[str, tuple[bytes, ...]] = {}
     steers: list[SteerState] = []

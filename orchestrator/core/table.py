@@ -55,6 +55,7 @@ TRANSITIONS: Mapping[tuple[Status, Status], Rule] = {
     (S.RUNNING, S.BACKING_OFF): outcomes.back_off,
     (S.RUNNING, S.ASKING): begin_asking,
     (S.RUNNING, S.STOPPING): outcomes.stop,
+    (S.RUNNING, S.READY): outcomes.close_model,
     (S.STOPPING, S.CANCELLED): outcomes.cancel,
     (S.STOPPING, S.FAILED): outcomes.stop_as_failed,
     (S.STOPPING, S.READY): outcomes.give_back,

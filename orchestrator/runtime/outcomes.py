@@ -23,6 +23,7 @@ from emissions import (
     parse_text,
     stamp,
 )
+from orchestrator.agents.jobs import QuotaError
 from orchestrator.core.commands import EmissionIn, Finish, Proposal
 from orchestrator.core.context import view_of
 from orchestrator.core.facts import Failure
@@ -338,6 +339,9 @@ def failed(
         said = said_by(turn, given, failed=False)
         return Finish(name, attempt, "not_applicable", error=failure, said=said, usage=turn.usage), given
     values: list[bytes] = []
+    if isinstance(error, QuotaError):
+        said = said_by(turn, values, failed=True)
+        return Finish(name, attempt, "quota", error=failure, said=said, usage=turn.usage), values
     proposals: tuple[Proposal, ...] = ()
     predicates: dict[int, bool | str] = {}
     if not engine.plain and not would_retry(engine.state, node, failure):

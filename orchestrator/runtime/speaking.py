@@ -14,10 +14,12 @@ from orchestrator.agents.jobs import Job, Spent
 from orchestrator.core.commands import Usage
 from orchestrator.core.order import in_graph_order
 from orchestrator.core.state import NodeState
+from orchestrator.flows.shapes import shape_fault
 from orchestrator.runtime.artifacts import declared
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.views import ancestors, sources_of
 from roles import Artifact, Brief, Emitted, Handed, Prompt, Role, build_prompt
+from roles.prompts import offered
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
@@ -60,7 +62,9 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
         models=() if tier is None else (tier, *role.fallback),
         effort=operation.effort or role.effort,
         tools=_tools(node, role),
+        offered=offered(brief),
         returns=brief.returns,
+        fault=lambda value: None if brief.returns is None else shape_fault(brief.returns, value),
         spend=spend,
         say=branch.extend,
         read=read,

@@ -18,12 +18,18 @@ __all__ = ["run_sync"]
 
 
 def run_sync(
-    what: Runnable, *, roles: Iterable[Role] = (), backend: str = "asyncio", **options: Any
+    what: Runnable,
+    *,
+    roles: Iterable[Role] = (),
+    model: str | None = None,
+    backend: str = "asyncio",
+    **options: Any,
 ) -> RunResult:
     """Run a graph from plain code or a notebook, and return what it came to.
 
     Args:
-        what, options: as for ``Session.flow``. roles: as for ``Session``. backend: ``asyncio`` or ``trio``.
+        what, options: as for ``Session.flow``. roles, model: as for ``Session``.
+        backend: ``asyncio`` or ``trio``.
 
     Raises:
         TypeError: an option that belongs to a session.
@@ -34,7 +40,7 @@ def run_sync(
         raise TypeError(message)
 
     async def main() -> RunResult:
-        async with Session(roles) as session:
+        async with Session(roles, model=model) as session:
             return await session.flow(what, **options)
 
     if not _loop_is_running():

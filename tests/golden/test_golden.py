@@ -30,6 +30,7 @@ DIVERGES: dict[str, str] = {}
 UNRECORDED = {
     "UsageRecorded": "nothing spoke with a model when these were made",
     "BranchJoined": "no conversation took another in when these were made",
+    "ModelClosed": "nothing spoke with a model when these were made",
 }
 #: Bytes of everything that is golden, so that a clone stays small.
 MOST = 300 * 1024
