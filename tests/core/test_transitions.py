@@ -134,6 +134,13 @@ def running_to_backing_off() -> Small:
     return run
 
 
+def running_to_ready() -> Small:
+    """No model takes its calls: the attempt is given back, and the run is suspended."""
+    run = chain()
+    run.finish("a", "quota")
+    return run
+
+
 def asking() -> Small:
     run = Small(plan("a", "b"), waits_for_answers=True)
     run.tell(c.Ask("a", 1, "colour", "which?"))
@@ -244,6 +251,7 @@ ROWS: dict[tuple[Status, Status], Callable[[], Small]] = {
     (S.RUNNING, S.BACKING_OFF): running_to_backing_off,
     (S.RUNNING, S.ASKING): asking,
     (S.RUNNING, S.STOPPING): running_to_stopping,
+    (S.RUNNING, S.READY): running_to_ready,
     (S.STOPPING, S.CANCELLED): stopping_to_cancelled,
     (S.STOPPING, S.FAILED): stopping_to_failed,
     (S.STOPPING, S.READY): stopping_to_ready,
