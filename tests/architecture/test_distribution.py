@@ -55,7 +55,9 @@ def test_everything_that_make_installs_is_pinned():
     text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
     pinned = {line.partition("==")[0].lower().replace("_", "-") for line in text.splitlines()}
     wanted = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
-    names = {requirement.partition(">")[0].partition("[")[0].lower().replace("_", "-") for requirement in wanted}
+    names = {
+        requirement.partition(">")[0].partition("[")[0].lower().replace("_", "-") for requirement in wanted
+    }
     assert not names - pinned
 
 
