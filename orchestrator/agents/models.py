@@ -149,7 +149,10 @@ def _whole(name: str, response: ModelResponse) -> None:
     """Refuse an answer that ends before its end; an offline model says nothing of why it ended."""
     if response.finish_reason == "length":
         raise ModelError(f"{name}: the answer was cut off at the limit of output; ask for less at once")
-    if response.finish_reason is None and name != _TEST and name not in _registered:
+    offline = name == _TEST or name in _registered
+    told = "finish_reason" in (response.provider_details or {}) or not response.usage.unmeasured_requests
+    # the library calls an answer finished when its stream ends, whoever ended it; the provider knows
+    if not offline and not told:
         raise ModelError(f"{name}: the answer was cut off: the connection ended before it was complete")
 
 
