@@ -17,7 +17,7 @@ from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.wiring import Wiring
 
-__all__ = ["refuse", "revive"]
+__all__ = ["refuse", "refuse_thread", "revive"]
 
 _PAGE = 1_000
 
@@ -59,6 +59,19 @@ def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunS
     return engine
 
 
+def refuse_thread(state: RunState) -> None:
+    """Refuse a stepped run: only who compiled its graph knows its functions.
+
+    Raises:
+        OperationError: it is one; says where it goes on.
+    """
+    if state.steps is not None:
+        message = (
+            f"run {state.run} is a thread of a stepped graph; go on where that is compiled: invoke(None)"
+        )
+        raise OperationError(message)
+
+
 def refuse(state: RunState, reopen: tuple[str, ...]) -> None:
     """Say why a run cannot go on in this way, if it cannot.
 
@@ -71,6 +84,7 @@ def refuse(state: RunState, reopen: tuple[str, ...]) -> None:
     if not state.run:
         message = "the run has no first record: it was killed before it began; start it again"
         raise OperationError(message)
+    refuse_thread(state)
     if state.ended and not reopen:
         hint = f"; what failed runs again: callboard retry {state.run}" if state.ended == "failed" else ""
         message = f"run {state.run} has ended ({state.ended}); nothing of it is left to resume{hint}"

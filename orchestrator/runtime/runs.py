@@ -25,7 +25,7 @@ from orchestrator.runtime.rebuilding import rebuild
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.registrations import Registrations
 from orchestrator.runtime.reusing import Outcome, reusable
-from orchestrator.runtime.reviving import revive
+from orchestrator.runtime.reviving import refuse_thread, revive
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.stores import MemoryStore, Store
 from orchestrator.runtime.wiring import DEFAULT_GRACE, Wiring
@@ -122,6 +122,7 @@ class Runs(Registrations):
         origin = self._store.find(run)
         records = list(self._store.records(origin))
         whole = fold(records)
+        refuse_thread(whole)
         values, answers = in_rounds(whole, values or {}), in_rounds(whole, answers or {})
         at = whole.in_round(at) if isinstance(at, str) else at
         settled, raw = outcomes_of(whole, values, answers, by, because)

@@ -13,6 +13,7 @@ from orchestrator.core import commands, facts
 from orchestrator.core.laws import check, check_facts
 from orchestrator.core.machine import GraphMachine
 from orchestrator.core.records import decode_record, encode_record
+from orchestrator.core.supersteps.facts import STEP_FACTS
 from orchestrator.journal.checking import verify
 from orchestrator.runtime.replaying import replay
 from orchestrator.testing.loops import Backend, run_virtual
@@ -31,6 +32,7 @@ UNRECORDED = {
     "UsageRecorded": "nothing spoke with a model when these were made",
     "BranchJoined": "no conversation took another in when these were made",
     "ModelClosed": "nothing spoke with a model when these were made",
+    **dict.fromkeys((kind.__name__ for kind in STEP_FACTS), "nothing ran in steps when these were made"),
 }
 #: Bytes of everything that is golden, so that a clone stays small.
 MOST = 300 * 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from orchestrator import Session
 from orchestrator.errors import OperationError, RunOwnedError
 from orchestrator.supersteps import START, Answer, Command, StateGraph, interrupt
 from tests.supersteps.rig import Log, chain, lawful, records, says
@@ -191,3 +192,17 @@ async def test_storage_grows_with_what_is_written(tmp_path):
     assert sizes[1] <= 2.05 * sizes[0]
     whole = sum(file.stat().st_size for file in tmp_path.iterdir() if "wal" not in file.name)
     assert whole <= 3 * payload, whole
+
+
+async def test_a_thread_is_not_resumed_as_a_graph(tmp_path):
+    """By a session or the command line, which cannot know its functions: it says where to go on."""
+    path = tmp_path / "journal.db"
+    app = chain("a", "b", journal=path, interrupt_before=["b"])
+    await app.invoke({"log": []}, thread_id="t")
+    before = len(records(app, "t"))
+    async with Session(journal=path) as session:
+        for attempt in (session.resume("t"), session.retry("t"), session.fork("t", at=1)):
+            with pytest.raises(OperationError, match="stepped graph"):
+                await attempt
+    assert len(records(app, "t")) == before
+    assert (await app.invoke(None, thread_id="t")).ok
