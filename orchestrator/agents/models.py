@@ -45,6 +45,7 @@ __all__ = ["check", "perform", "register_model"]
 
 #: The name of the model that calls every tool once and answers at random: to see a flow run without a key.
 _TEST: Final = "test"
+_NEVER_TRIED: Final = frozenset({"emit_escalation_request", "ask"})
 #: How often an answer, or a call of a tool, is returned for repair.
 _REPAIRS: Final = 2
 #: Whose form `Message.native` has.
@@ -96,12 +97,13 @@ async def perform(job: Job) -> Any:
     raise QuotaError("; ".join(refused))
 
 
-def _model(name: str) -> Model:
+def _model(name: str, tools: Sequence[Tool[Any]]) -> Model:
     known = _registered.get(name)
     if known is not None:
         return known
     if name == _TEST:
-        return TestModel()
+        # it would give its work up, or ask, wherever it may
+        return TestModel(call_tools=[tool.name for tool in tools if tool.name not in _NEVER_TRIED])
     if os.environ.get(_BLOCK[0]) == _BLOCK[1] and not os.environ.get("OPENAI_BASE_URL", "").startswith(
         "http://127.0.0.1"
     ):
@@ -113,13 +115,14 @@ def _model(name: str) -> Model:
 
 
 async def _run(job: Job, name: str) -> Any:
-    model = _model(name)
+    tools = _tools(job)
+    model = _model(name, tools)
     before = list(_native(job.history))
     agent: Agent[Any, Any] = Agent(
         model,
         output_type=str if job.returns is None else StructuredDict(dict(job.returns), name="answer"),
         instructions=job.prompt.system,
-        tools=_tools(job),
+        tools=tools,
         retries=_REPAIRS,
         model_settings=None if job.effort is None else cast("ModelSettings", {"thinking": job.effort}),
     )
@@ -165,7 +168,7 @@ def _tools(job: Job) -> list[Tool[Any]]:
     if job.brief.asks:
         made.append(Tool(_asker(job), name="ask"))
     if job.stage.artifacts:
-        made.append(Tool(_writer(job), name="write_artifact"))
+        made.append(_writer(job))
     return made
 
 
@@ -198,18 +201,24 @@ def _asker(job: Job) -> Any:
     return ask
 
 
-def _writer(job: Job) -> Any:
+def _writer(job: Job) -> Tool[Any]:
     places = job.stage.artifacts
 
-    async def write_artifact(name: str, content: str) -> str:
-        """Write one of the files that you are to leave."""
+    async def write(name: str, content: str) -> str:
         if name not in places:
             raise ModelRetry(f"there is no artifact {name!r}; there are {', '.join(places)}")
         places[name].parent.mkdir(parents=True, exist_ok=True)
         places[name].write_text(content, encoding="utf-8")
         return f"written, {len(content)} characters"
 
-    return write_artifact
+    fields = {"name": {"type": "string", "enum": list(places)}, "content": {"type": "string"}}
+    return Tool.from_schema(
+        write,
+        name="write_artifact",
+        description="Write one of the files that you are to leave.",
+        json_schema={"type": "object", "properties": fields, "required": list(fields)},
+        sequential=True,
+    )
 
 
 def _validator(job: Job) -> Any:

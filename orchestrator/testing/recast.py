@@ -14,6 +14,7 @@ import anyio
 
 from orchestrator.agents import Branch
 from orchestrator.core.spec import Budget
+from orchestrator.errors import OperationError
 from orchestrator.flows.builder import OperationGraphBuilder
 from orchestrator.flows.flow import BoundFlow, Flow, load_flow
 from orchestrator.flows.graph import Graph
@@ -158,6 +159,7 @@ def _recast(what: Runnable, actors: Mapping[str, StandIn]) -> tuple[Runnable, li
     if not isinstance(given, Graph):
         return what, []  # the session says what can be run
     graph = recast_graph(what, actors)
+    _everybody_is_played(graph, graph.roles)
     return graph, [stand_in(name, actor, None) for name, actor in actors.items() if name not in graph.roles]
 
 
@@ -179,7 +181,17 @@ class _Recast(Flow):
             known = graph.roles.get(role.name)
             played = known or (role if actor is None else stand_in(role.name, actor, role))
             catalogue.add(played, origin=bound.roles.origin(role.name))
+        _everybody_is_played(graph, {role.name: role for role in catalogue})
         return dataclasses.replace(bound, graph=graph, roles=catalogue)
+
+
+def _everybody_is_played(graph: Graph, roles: Mapping[str, Role]) -> None:
+    """Refuse a node that a model or a program would perform: no test calls one by accident."""
+    for operation in graph.operations.values():
+        role = roles.get(operation.role or "")
+        if role is not None and role.fn is None:
+            message = f"{operation.name}: nobody plays role {role.name!r}; give it a stand-in in roles="
+            raise OperationError(message)
 
 
 def recast_graph(graph: Graph, actors: Mapping[str, StandIn]) -> Graph:
@@ -201,7 +213,9 @@ def stand_in(name: str, actor: StandIn, role: Role | None) -> Role:
     if role is None:
         return Role(name, fn=fn) if own is None else dataclasses.replace(own, name=name)
     declared = own is not None and (own.script.declared if isinstance(own, Scripted) else bool(own.emits))
-    return dataclasses.replace(role, fn=fn, emits=own.emits if own is not None and declared else role.emits)
+    return dataclasses.replace(
+        role, fn=fn, program=None, emits=own.emits if own is not None and declared else role.emits
+    )
 
 
 def _near(name: str, known: Iterable[Role]) -> str:
