@@ -15,7 +15,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from orchestrator import Finding, OperationGraphBuilder, Role, Session, Verdict, role
 from orchestrator.agents.models import register_model
 from orchestrator.errors import OperationError
-from roles import Artifact
+from roles import Artifact, library
 from tests.agents.provider import Answer, provider
 
 if TYPE_CHECKING:
@@ -95,6 +95,18 @@ async def test_any_flow_runs_without_a_key(tmp_path: Path):
     assert result["typed"].error is None
     assert "Finding" in taken
     assert result["finder"].usage.requests >= 2
+
+
+async def test_the_library_runs_without_a_key(tmp_path: Path):
+    """A gate of the library writes its review, gives its verdict, and does not give up; nobody asks."""
+    cast = {one.name: one for one in library()}
+    graph = OperationGraphBuilder()
+    graph.add_operation(cast["researcher"], depends_on=[])
+    graph.add_operation(cast["critic"], depends_on=["researcher"], gate=True)
+    async with Session(model="test", folder=tmp_path) as session:
+        result = await session.flow(graph)
+    assert result.reason == "completed"
+    assert [one.name for one in result["critic"].artifacts] == ["review"]
 
 
 async def test_a_receipt_is_the_tools_answer(tmp_path: Path):
