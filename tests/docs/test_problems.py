@@ -24,20 +24,22 @@ SILENT = frozenset(
             "draw",
             "expansion",
         ),
-        *("expansion", "flow", "graph", "instances", "json_values", "names", "operations", "problems"),
+        *(
+            "expansion",
+            "flow",
+            "graph",
+            "instances",
+            "json_values",
+            "names",
+            "operations",
+            "problems",
+            "saving",
+        ),
     }
 )
 CORE = ("expression_compiler", "expression_scan")
 #: Literals that look like a message and are none.
-NO_MESSAGES = frozenset(
-    {
-        "run's wall_clock",
-        "… is …; write True or some of …",
-        # what save-flow says of its own work
-        "… is folded into …: it took the work over",
-        "… is folded into the loop that made it",
-    }
-)
+NO_MESSAGES = frozenset({"run's wall_clock", "… is …; write True or some of …"})
 
 
 def spoken() -> Iterator[tuple[str, str]]:

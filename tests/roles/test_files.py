@@ -44,7 +44,7 @@ def test_python_roles_in_order_of_definition(write):
     roles = load_roles(path)
     assert [role.name for role in roles] == ["second", "first"]
     assert roles[0].origin == f"{path}:9"
-    assert roles[1].origin == str(path)
+    assert roles[1].origin == f"{path}:13"
     assert sys.path == before
     assert "cast" not in sys.modules
     assert roles[0].fn.__module__.startswith("_callboard_cast_")

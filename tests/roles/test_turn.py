@@ -48,7 +48,7 @@ class Fake:
     parameters: dict[str, Any] = {}
     failed = context = artifacts = parameters
     inputs = Values()
-    workdir = deadline = branch = None
+    workdir = deadline = branch = rework = None
     attempt = 1
 
     def nothing(self, *args: Any, **kwargs: Any) -> Any:
@@ -69,5 +69,5 @@ def test_protocols_are_met_by_shape():
 
 def test_the_turn_has_what_the_public_surface_lists():
     listed = """node parameters instruction inputs input failed emissions context write emit ask step
-    report steers artifacts workdir attempt deadline idempotency_key branch run emit_sync"""
+    report steers artifacts workdir attempt deadline idempotency_key branch run emit_sync rework"""
     assert {name for name in vars(Turn) if not name.startswith("_")} == set(listed.split())
