@@ -21,6 +21,7 @@ from orchestrator import (
     EdgeCondition,
     EscalationRequest,
     Finding,
+    Gate,
     Inject,
     OperationGraphBuilder,
     Retry,
@@ -220,6 +221,23 @@ async def late(turn: Any) -> list[str]:
     return [*sorted(turn.inputs), *turn.steers(), str(turn.instruction.count(NOTE["text"]))]
 
 
+@role()
+async def draft(turn: Any) -> list[int]:
+    """The part of a refusal loop that does the work: goes on from what it gave in the round before."""
+    await began(turn)
+    turn.write("tally", 1_000)
+    return [1] if turn.rework is None else [*turn.rework.value, turn.rework.round]
+
+
+@role(emits=(Verdict,))
+async def critic(turn: Any) -> Any:
+    """A gate with refusals: sends the first draft back, and takes the second."""
+    await began(turn)
+    verdict = "REJECT" if turn.rework is None else "APPROVE"
+    await turn.emit(Verdict(verdict=verdict, rationale="one more round"))
+    return len(turn.inputs)
+
+
 @role(emits=(SpawnRequest,))
 async def greedy(turn: Any) -> str:
     """Asks for more than the budget has left."""
@@ -229,7 +247,23 @@ async def greedy(turn: Any) -> str:
     return "greedy"
 
 
-ROLES = (scout, digger, worker, join, hard, flaky, review, broken, plain, extra, asker, late, greedy)
+ROLES = (
+    scout,
+    digger,
+    worker,
+    join,
+    hard,
+    flaky,
+    review,
+    broken,
+    plain,
+    extra,
+    asker,
+    late,
+    greedy,
+    draft,
+    critic,
+)
 
 
 def graph() -> Graph:
@@ -254,7 +288,10 @@ def graph() -> Graph:
     made.add_edge("broken", "unused", accept=["completed"])
     many = MoreThan("count", 0)
     made.add_conditional_branch(join, plain, plain, condition=many, depends_on=["join"], node_id="many")
-    made.add_operation(asker, "asker", depends_on=["publish", "rescue"])
+    made.add_operation(draft, "draft", depends_on=["join"])
+    made.add_operation(critic, "critic", depends_on=["draft"], gate=Gate(refusals=2))
+    made.add_operation(plain, "filed", depends_on=["critic"])
+    made.add_operation(asker, "asker", depends_on=["publish", "rescue", "filed"])
     made.add_operation(late, "late", depends_on=["asker"])
     made.add_operation(greedy, "greedy", depends_on=["late"])
     return made.get_graph()
