@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orchestrator import OperationGraphBuilder, Run, Session
+from orchestrator import Gate, OperationGraphBuilder, Run, Session
 from orchestrator.core import facts as f
 from orchestrator.core.commands import Cancel
 from orchestrator.errors import JournalError, OperationError
@@ -101,6 +101,29 @@ def test_a_rejection_is_overruled_by_a_fork(ram: Path, backend: Backend, point: 
     assert (last.called()["a"], last.called()["b"]) == (1, 1), "what had settled ran again"
     # of c there may be one attempt that the kill took down
     assert last.called()["c"] <= 1 + (point is not None)
+
+
+@BACKENDS
+@every_moment
+def test_the_last_refusal_is_overruled_by_a_fork(ram: Path, backend: Backend, point: Point | None):
+    """refusals_exhausted: the same command; the rounds before it are history, and no further one begins."""
+
+    def loop(graph: OperationGraphBuilder) -> None:
+        graph.add_operation(cast.works, "a", depends_on=[])
+        graph.add_operation(
+            cast.refuses, "g", depends_on=["a"], gate=Gate(refusals=1), parameters={"approves": 9}
+        )
+        graph.add_operation(cast.ok, "z", depends_on=["g"])
+
+    first = process(ram, backend, begins(loop))
+    assert first.state.ended == "refusals_exhausted"
+    assert statuses(first) == {**dict.fromkeys(("a", "g", "a@2", "g@2"), "completed"), "z": "vetoed"}
+    fork = lambda session: session.fork(first.run, answers={"g@2": "APPROVE"}, by="ada", because="enough")
+    last = goes_on(ram, backend, first, fork, point)
+    assert last.state.ended == "completed"
+    assert statuses(last) == dict.fromkeys(("a", "g", "z", "a@2", "g@2"), "completed")
+    assert (last.state.nodes["g@2"].judgement, last.state.nodes["g@2"].decided_by) == ("approved", "ada")
+    assert {name: last.called()[name] for name in ("a", "g", "a@2", "g@2")} == first.called()
 
 
 @BACKENDS
