@@ -230,7 +230,9 @@ def init(
     folder: Annotated[
         Path, typer.Argument(metavar="[DIR]", help="Where to; made if it is missing.")
     ] = Path(),
-    template: Annotated[str, typer.Option(metavar="NAME", help="starter, programs or planner.")] = "starter",
+    template: Annotated[
+        str, typer.Option(metavar="NAME", help="starter, gate, programs or planner.")
+    ] = "starter",
     debug: Debug = False,
 ) -> options.Request:
     """Write a flow that runs at once.

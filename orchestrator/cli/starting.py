@@ -13,7 +13,7 @@ __all__ = ["TEMPLATES", "init"]
 
 _FOLDER: Final = Path(__file__).with_name("templates")
 #: Names of templates.
-TEMPLATES: Final = ("starter", "programs", "planner")
+TEMPLATES: Final = ("starter", "gate", "programs", "planner")
 #: File of a template -> what it is called where it is written.
 _FILES: Final = {
     "flow.yaml.txt": "flow.yaml",

@@ -224,7 +224,7 @@ def test_init_runs_at_once_and_its_test_passes(cli, tmp_path: Path, monkeypatch:
     assert "3 passed" in done.stdout
 
 
-@pytest.mark.parametrize(("template", "tests"), [("programs", 3), ("planner", 2)])
+@pytest.mark.parametrize(("template", "tests"), [("gate", 4), ("programs", 3), ("planner", 2)])
 def test_other_templates_run_at_once(cli, tmp_path: Path, template: str, tests: int):
     """init --template: it runs, its tests pass, and a rehearsal finds nothing."""
     folder = tmp_path / "mine"
@@ -240,7 +240,9 @@ def test_other_templates_run_at_once(cli, tmp_path: Path, template: str, tests: 
 
 
 def _argument(template: str, folder: Path) -> list[str]:
-    return [f"target={folder}" if template == "programs" else "topics=tea, coffee"]
+    return [
+        {"gate": "topic=Coffee", "programs": f"target={folder}", "planner": "topics=tea, coffee"}[template]
+    ]
 
 
 def test_init_never_overwrites(cli, tmp_path: Path):
