@@ -183,8 +183,8 @@ GUARDS = (
         (
             Removal(
                 "orchestrator/core/emitting.py",
-                "        emission.kind not in grants_of(decision.state, node)\n",
-                "        False\n",
+                "        and (emission.kind not in grants_of(decision.state, node))\n",
+                "        and False\n",
                 (
                     "tests/core/test_admission.py",
                     "tests/scenarios/test_growth.py::test_S6_cap_zero_offers_nothing",
