@@ -180,6 +180,12 @@ class Outline:
             one if node.for_each is None else {"type": "array", "items": one, "$defs": one.get("$defs", {})}
         )
 
+    def whole(self, name: str) -> Schema:
+        """What a reference to a node's whole value finds; a function that says nothing may give anything."""
+        node = self.document.nodes[name]
+        said = node.flow is not None or node.ask is not None or node.for_each is not None
+        return self.value(name) if said or self.speaks(name) or not self.shapeless(name) else {}
+
     def _one(self, name: str) -> Schema:
         """What a node gives, or each of its instances."""
         node = self.document.nodes[name]

@@ -264,8 +264,11 @@ class References:
         """What stands at a path; ``{}`` if that is not known."""
         if root in around.elements:
             return look_up(around.elements[root], steps, root)[0]
-        if root == "result" and around.source is not None:
-            return look_up(self.outline.value(around.source), steps, root)[0]
+        source = around.source if root == "result" else root if root in self.outline.order else None
+        if source is not None and not steps:
+            return self.outline.whole(source)
+        if root == "result" and source is not None:
+            return look_up(self.outline.value(source), steps, root)[0]
         if (
             root in self.outline.order
             and steps == ("failed",)

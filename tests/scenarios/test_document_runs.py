@@ -160,3 +160,17 @@ def stuck(turn):
     assert told.endswith("with hidden")
     assert "I saw ${args.key} and $${this" in told
     assert '{"open":"${"}' in told
+
+
+def test_a_value_that_nobody_describes_may_be_anything(ran):
+    """COND: without ``returns`` a function may give a number or a list; only fields have to be declared."""
+    result = ran(
+        "nodes:\n  five: {role: gives, with: {value: 5}}\n  some: {role: gives, with: {value: [1, 2]}}\n"
+        "  once: {role: gives, after: [five], when: 'five == 5', with: {value: yes_}}\n"
+        "  never: {role: gives, after: [five], when: 'five > 5', with: {value: no_}}\n"
+        "  each: {role: gives, after: [some], for_each: some, max: 3, with: {value: '${item}'}}\n"
+    )
+    assert result.ok, result.detail
+    assert result["once"].value == "yes_"
+    assert result["never"].status == "skipped"
+    assert result["each"].value == [1, 2]
