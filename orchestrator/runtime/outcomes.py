@@ -339,7 +339,7 @@ def failed(
         said = said_by(turn, given, failed=False)
         return Finish(name, attempt, "not_applicable", error=failure, said=said, usage=turn.usage), given
     values: list[bytes] = []
-    if isinstance(error, QuotaError):
+    if issubclass(type(error), QuotaError):
         said = said_by(turn, values, failed=True)
         return Finish(name, attempt, "quota", error=failure, said=said, usage=turn.usage), values
     proposals: tuple[Proposal, ...] = ()
