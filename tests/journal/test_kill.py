@@ -146,9 +146,9 @@ def test_a_second_crash_during_recovery(ram: Path):
 
 @pytest.mark.slow
 @pytest.mark.nightly
-@pytest.mark.parametrize("part", parts(4))
+@pytest.mark.parametrize("part", parts(10))
 def test_a_thousand_pairs_of_crashes(ram: Path, part: int):
-    """The same, 250 pairs in each part: 1,000, and 10,000 at night."""
+    """The same, 100 pairs in each part: 1,000, and 10,000 at night."""
     total = boundaries(ram / "count", "always")
-    for seed in seeds(part, 250):
+    for seed in seeds(part, 100):
         crashed_twice(ram, seed, total)

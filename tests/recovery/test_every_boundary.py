@@ -145,11 +145,11 @@ def test_a_second_crash_during_recovery(ram: Path, backend: Backend):
 @pytest.mark.slow
 @pytest.mark.nightly
 @BACKENDS
-@pytest.mark.parametrize("part", parts(4))
+@pytest.mark.parametrize("part", parts(10))
 def test_a_thousand_pairs_of_crashes(ram: Path, backend: Backend, part: int):
-    """The same, 125 pairs in each part: 500 on each backend, and 5,000 at night."""
+    """The same, 50 pairs in each part: 500 on each backend, and 5,000 at night."""
     whole, appends = whole_run(ram, backend)
-    in_two(lambda points: crash(ram, backend, whole, points), pairs(backend, seeds(part, 125), appends))
+    in_two(lambda points: crash(ram, backend, whole, points), pairs(backend, seeds(part, 50), appends))
 
 
 @pytest.mark.slow
