@@ -201,10 +201,11 @@ def hands_on(stop: Stop, ram: Path, backend: Backend, moment: Moment | None) -> 
     last = first
     if moment is not None:
         last = process(ram, backend, stop.next, Point(1, moment))
-    if not last.state.ended:
+    if last.run == first.run and len(last.records) == len(first.records):
+        last = process(ram, backend, stop.next)
+    elif not last.state.ended:
         # what a killed command had recorded holds: then there is nothing left but to resume
-        recorded = len(last.records) > len(first.records)
-        last = process(ram, backend, (lambda session: session.resume()) if recorded else stop.next)
+        last = process(ram, backend, lambda session: session.resume())
     decided_again(last.records)
     return last
 
