@@ -17,7 +17,9 @@ from orchestrator.core.spec import Budget
 from orchestrator.flows.arguments import ArgumentError, bind_arguments, bind_budget
 from orchestrator.flows.draw import verdict_effects
 from orchestrator.flows.flow import Flow, flow_schema
+from orchestrator.flows.graph import Graph
 from orchestrator.flows.problems import Problem, Severity
+from orchestrator.flows.refusals import with_refusals
 
 __all__ = ["check", "schema"]
 
@@ -80,7 +82,9 @@ def _budget(flow: Flow) -> dict[str, Any]:
         "stated": flow.document.budget.model_dump(exclude_none=True),
     }
     if budget is not None:
-        grows = _may_emit(flow, SpawnRequest, TaskAssignment)
+        # the tasks of a planner are its plan, and only those of ``reactive`` may spawn beside it
+        plans = flow.document.prompt is not None
+        grows = bool(flow.document.reactive) if plans else _may_emit(flow, SpawnRequest, TaskAssignment)
         # what is added may be of any role: it can be handed up whatever the planned roles declare
         rises = grows or _may_emit(flow, EscalationRequest)
         added = budget.spawns * grows + budget.escalations * rises
@@ -96,8 +100,9 @@ def _budget(flow: Flow) -> dict[str, Any]:
 
 def _again(flow: Flow, found: dict[str, Any]) -> tuple[int, int]:
     """Nodes that refusal loops can add, and the attempts of all rounds together."""
-    planned = tuple(flow.graph.operations.values())
-    rounds = most_rounds(planned, flow.graph.edges)
+    graph = _graph(flow)
+    planned = tuple(graph.operations.values())
+    rounds = most_rounds(planned, graph.edges)
     lists = {node.name: 0 if node.for_each is None else node.for_each.max for node in planned}
     if any(count > 1 for count in rounds.values()):
         found["rounds"] = {name: count for name, count in rounds.items() if count > 1}
@@ -108,6 +113,15 @@ def _again(flow: Flow, found: dict[str, Any]) -> tuple[int, int]:
             for node in planned
         ),
     )
+
+
+def _graph(flow: Flow) -> Graph:
+    """The graph with the arguments' defaults; as it is written if it needs an argument that has none."""
+    optional = {name: spec for name, spec in flow.document.args.items() if not spec.required}
+    try:
+        return with_refusals(flow.graph, flow.document, bind_arguments(optional, {}))
+    except ArgumentError:
+        return flow.graph
 
 
 def _may_emit(flow: Flow, *kinds: type[Emission]) -> bool:

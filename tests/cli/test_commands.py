@@ -317,3 +317,11 @@ def test_help_loads_no_command(tmp_path: Path):
         "emissions",
         "roles",
     }
+
+
+def test_a_worst_case_counts_the_rounds_that_arguments_allow(cli, tmp_path: Path):
+    """COST: refusals given as ``${args...}`` count with the argument's default."""
+    assert cli("init", tmp_path / "g", "--template", "gate")[0] == 0
+    code, out, _ = cli("check", tmp_path / "g")
+    assert code == 0
+    assert "worst case: 7 nodes, 7 attempts" in out
