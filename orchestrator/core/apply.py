@@ -23,7 +23,7 @@ from orchestrator.core.frames import Frame
 from orchestrator.core.loops import loops_of
 from orchestrator.core.resources import resources_of
 from orchestrator.core.sequences import grown
-from orchestrator.core.settling import accept_failures, drop_request, leave, leave_status, let_go
+from orchestrator.core.settling import accept_failures, count_out, drop_request, leave, leave_status, let_go
 from orchestrator.core.state import EdgeState, NodeState, Question, RunState, SteerState
 from orchestrator.core.status import PRECEDENCE, Status
 from orchestrator.core.supersteps.apply import STEPS
@@ -174,9 +174,7 @@ def _given_back(state: RunState, fact: f.AttemptGivenBack, frame: Frame) -> None
     node = state.nodes[fact.node]
     leave_status(state, node)
     drop_request(state, node)
-    node.given_back += 1
-    for note in state.steers:
-        note.left_by(fact.node, fact.attempt)
+    count_out(state, node)
     node.status = Status.READY
     node.settles = node.reason = ""
     node.ready_at = frame.at

@@ -11,7 +11,7 @@ from orchestrator.core import facts as f
 from orchestrator.core.apply_growth import link
 from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
-from orchestrator.core.settling import drop_request, leave_status
+from orchestrator.core.settling import count_out, drop_request, leave_status
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
@@ -30,9 +30,7 @@ def _started(state: RunState, fact: f.ChildRunStarted, _frame: Frame) -> None:
 def _held(state: RunState, fact: f.ChildRunHeld, frame: Frame) -> None:
     node = state.nodes[fact.node]
     leave_status(state, node)
-    node.given_back += 1
-    for note in state.steers:
-        note.left_by(fact.node, fact.attempt)
+    count_out(state, node)
     # ready, and in no queue: it starts when the run goes on
     node.status, node.held = Status.READY, fact.reason
     node.ready_at = frame.at

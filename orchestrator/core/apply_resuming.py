@@ -11,7 +11,7 @@ import msgspec
 from orchestrator.core import facts as f
 from orchestrator.core.frames import Frame
 from orchestrator.core.retracting import retract
-from orchestrator.core.settling import drop_request, free, leave_status
+from orchestrator.core.settling import count_out, drop_request, free, leave_status
 from orchestrator.core.state import NodeState, RunState, Write
 from orchestrator.core.status import TERMINAL, RunReason, Status
 
@@ -35,9 +35,7 @@ def _resumed(state: RunState, fact: f.RunResumed, _frame: Frame) -> None:
             # its body is gone with its process: the next start is another attempt, and no other try
             node.parted = True
             node.resumes = False
-            node.given_back += 1
-            for note in state.steers:
-                note.left_by(node.name, node.attempt)
+            count_out(state, node)
 
 
 def _control_applied(state: RunState, fact: f.ControlApplied, _frame: Frame) -> None:

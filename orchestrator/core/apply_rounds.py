@@ -13,7 +13,7 @@ from orchestrator.core.frames import Frame
 from orchestrator.core.retracting import retract
 from orchestrator.core.round_records import Round
 from orchestrator.core.sequences import grown
-from orchestrator.core.settling import let_go
+from orchestrator.core.settling import accept_failures, let_go
 from orchestrator.core.spec import EdgeKind
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
@@ -77,10 +77,7 @@ def _again(state: RunState, fact: f.RoundStarted, one: f.RoundNode) -> None:
     state.latest[one.of] = name
     state.live += 1
     retract(state, node)
-    for other in state.family(last):
-        if other.status is Status.FAILED and not other.handled:
-            other.handled = True
-            state.failed_unhandled -= 1
+    accept_failures(state, (one.op.name for one in state.family(last) if one.status is Status.FAILED))
 
 
 def _move(state: RunState, move: f.EdgeMoved) -> None:

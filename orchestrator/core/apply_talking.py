@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestrator.core import facts as f
 from orchestrator.core.frames import Frame
+from orchestrator.core.resources import closed_as
 from orchestrator.core.state import RunState
 
 __all__ = ["TALKING"]
@@ -40,7 +41,7 @@ def _branch_extended(state: RunState, fact: f.BranchExtended, frame: Frame) -> N
 
 
 def _model_closed(state: RunState, fact: f.ModelClosed, _frame: Frame) -> None:
-    state.closed[f"{state.nodes[fact.node].op.role} {fact.model}"] = fact.detail
+    state.closed[closed_as(state.nodes[fact.node], fact.model)] = fact.detail
 
 
 TALKING: Mapping[type[f.Fact], Callable[[RunState, Any, Frame], None]] = {

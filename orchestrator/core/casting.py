@@ -13,15 +13,13 @@ from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import wake
 from orchestrator.core.facts import Failure, NodesPlanned, PlanRefused
 from orchestrator.core.order import cycle_in
-from orchestrator.core.payloads import AssignmentPayload, read_assignment
+from orchestrator.core.payloads import GROWING, AssignmentPayload, read_assignment
 from orchestrator.core.spec import DOCUMENT_ACCEPTS, Casting, Edge, Operation, RoleSpec, name_fault
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["GROWING", "cast_plan", "plan_faults", "refuse_plan"]
+__all__ = ["cast_plan", "plan_faults", "refuse_plan"]
 
-#: Kinds that grow the graph.
-GROWING = ("SpawnRequest", "TaskAssignment")
 _TASK = "TaskAssignment"
 
 
@@ -104,9 +102,6 @@ def cast_plan(decision: Decision, node: NodeState) -> None:
 
 
 def _operation(task: AssignmentPayload, role: RoleSpec, casting: Casting) -> Operation:
-    instruction = task.task
-    if task.exit_criteria:
-        instruction += f"\n\nDone when: {task.exit_criteria}"
     emits = None
     if role.name not in casting.reactive and any(kind in GROWING for kind in role.emits):
         emits = tuple(kind for kind in role.emits if kind not in GROWING)
@@ -114,7 +109,7 @@ def _operation(task: AssignmentPayload, role: RoleSpec, casting: Casting) -> Ope
         name=task.name,
         role=role.name,
         parameters=task.inputs,
-        instruction=instruction,
+        instruction=task.instruction,
         emits=emits,
         needs="all",
         retry=role.retry,

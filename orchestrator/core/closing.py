@@ -12,7 +12,7 @@ from orchestrator.core.facts import (
     RunSuspended,
     SteerUndelivered,
 )
-from orchestrator.core.including import held_reason
+from orchestrator.core.including import held_reasons
 from orchestrator.core.refusing import total_outside
 from orchestrator.core.resources import closed
 from orchestrator.core.state import NodeState, RunState
@@ -123,7 +123,7 @@ def _suspended(state: RunState) -> str | None:
         return RunReason.BUDGET_EXHAUSTED
     if state.paused or (state.asking and (state.waits_for_answers or _expires(state))):
         return None
-    reasons = {held_reason(state)}
+    reasons = held_reasons(state)
     if state.asking:
         reasons.add(RunReason.AWAITING_ANSWER)
     if state.undecided:

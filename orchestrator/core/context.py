@@ -24,6 +24,7 @@ __all__ = [
     "conflict_in",
     "fold",
     "merge",
+    "outdated",
     "prior_of",
     "view_after",
     "view_at_end",
@@ -309,11 +310,13 @@ def _visible(state: RunState, key: str, last: tuple[str, ...]) -> set[str]:
         write = _write(state, name, key)
         if write.replace:
             hidden |= _history(state, key, write.prior)
-    return everything - hidden - (_outdated(state, everything) if state.latest else set())
+    return everything - hidden - outdated(state, everything)
 
 
-def _outdated(state: RunState, names: Iterable[str]) -> set[str]:
+def outdated(state: RunState, names: Iterable[str]) -> set[str]:
     """Those of ``names`` of whose planned node a later round is among them."""
+    if not state.latest:
+        return set()
     listed = [(name, state.nodes[name]) for name in names]
     rounds: dict[str, int] = {}
     for _, node in listed:

@@ -10,6 +10,7 @@ from orchestrator.core.decisions import Decision
 from orchestrator.core.escalation import request_escalation
 from orchestrator.core.facts import EmissionAccepted, EmissionRepeated
 from orchestrator.core.growth import assign, spawn
+from orchestrator.core.payloads import GROWING
 from orchestrator.core.refusing import refuse
 from orchestrator.core.state import Emitted, NodeState, RunState
 from orchestrator.core.status import Status
@@ -19,8 +20,6 @@ __all__ = ["accept", "grants_of", "take"]
 _ALWAYS = "EscalationRequest"
 #: Kinds of which only the final attempt's count (engine.md 14).
 _OF_ATTEMPT = frozenset({"Verdict", "EscalationRequest"})
-#: Kinds that grow the graph: offered only where there is spawn budget.
-_GROWING = frozenset({"SpawnRequest", "TaskAssignment"})
 
 
 def grants_of(state: RunState, node: NodeState) -> tuple[str, ...]:
@@ -41,7 +40,7 @@ def grants_of(state: RunState, node: NodeState) -> tuple[str, ...]:
     else:
         declared = ("Verdict",) if operation.gate is not None else ()
     if state.budget.spawns == 0:
-        declared = tuple(kind for kind in declared if kind not in _GROWING)
+        declared = tuple(kind for kind in declared if kind not in GROWING)
     return declared if _ALWAYS in declared else (*declared, _ALWAYS)
 
 
@@ -61,13 +60,14 @@ def _take(decision: Decision, node: NodeState, emission: EmissionIn) -> Receipt:
     nth, again = _sighting(node, emission, payload)
     if again is not None:
         return _seen(decision, node, emission, again)
+    planning = _planning(node, emission)
     if (
-        not _planning(node, emission)
+        not planning
         and not _declared(decision.state, node, emission.kind)
         and (emission.kind not in grants_of(decision.state, node))
     ):
         return refuse(decision, node, emission, "not_granted", _not_granted(decision.state, node, emission))
-    act = None if _planning(node, emission) else _ACTS.get(emission.kind)
+    act = None if planning else _ACTS.get(emission.kind)
     child = None if act is None else act(decision, node, emission, payload)
     if isinstance(child, Refused):
         return child
@@ -100,7 +100,7 @@ def accept(
 
 
 def _not_granted(state: RunState, node: NodeState, emission: EmissionIn) -> str:
-    if emission.kind in _GROWING and state.budget.spawns == 0:
+    if emission.kind in GROWING and state.budget.spawns == 0:
         return "the run's spawn budget is 0"
     who = f"role {node.op.role!r}" if node.op.role else f"node {node.name!r}"
     return f"{who} does not declare {emission.kind}; add it to emits="

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from orchestrator.core import facts as f
+from orchestrator.core.payloads import GROWING
 from orchestrator.core.records import Record
 from orchestrator.core.round_laws import round_started
 from orchestrator.core.spec import UNLIMITED, Budget, EdgeKind
 from orchestrator.core.supersteps.fact_laws import STEP_RULES
-from orchestrator.core.told import AFTERWARDS, GROWING, OF_ATTEMPT, TERMINAL, Told
+from orchestrator.core.told import AFTERWARDS, OF_ATTEMPT, TERMINAL, Told
 
 __all__ = ["check_facts"]
 

@@ -11,6 +11,7 @@ import msgspec
 
 from orchestrator.core.expressions import ExpressionError, compile_expression
 from orchestrator.core.facts import Failure
+from orchestrator.core.kinds import INDEX
 from orchestrator.core.scopes import node_scope
 from orchestrator.core.spec import ALL_OUTCOMES, Edge, EdgeKind, ForEach, Instance, Operation
 from orchestrator.core.state import NodeState, RunState
@@ -18,7 +19,6 @@ from orchestrator.core.status import Status
 
 __all__ = [
     "FOR_EACH_ERROR",
-    "INDEX",
     "elements",
     "failure",
     "instance_edges",
@@ -27,13 +27,12 @@ __all__ = [
     "joined",
     "judged_per_element",
     "left_out",
+    "names_element",
     "readings",
 ]
 
 #: What a node fails with whose list does not fit, or whose instances failed.
 FOR_EACH_ERROR = "ForEachError"
-#: The name of an element's place in texts and conditions.
-INDEX = "index"
 #: So many failed instances are named in an error.
 _NAMED = 5
 _SHOWN = 200
@@ -46,7 +45,16 @@ def judged_per_element(operation: Operation) -> bool:
     each = operation.for_each
     if each is None or operation.when is None:
         return False
-    return not compile_expression(operation.when).names.isdisjoint((each.name, INDEX))
+    return names_element(operation.when, each.name)
+
+
+def names_element(when: str, name: str) -> bool:
+    """True if a condition names the element or its place.
+
+    Raises:
+        ExpressionError: it is no condition.
+    """
+    return not compile_expression(when).names.isdisjoint((name, INDEX))
 
 
 def elements(state: RunState, node: NodeState, each: ForEach) -> list[bytes] | Failure:

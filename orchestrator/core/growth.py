@@ -100,11 +100,8 @@ def assign(decision: Decision, node: NodeState, _emission: EmissionIn, payload: 
     wrong = name_fault(task.name)
     if wrong is not None:
         fault = ("invalid", wrong)
-    instruction = task.task
-    if task.exit_criteria:
-        instruction += f"\n\nDone when: {task.exit_criteria}"
     child = Child(
-        node, role, assignee, "operate", instruction, task.inputs, after=task.depends_on, key=task.name,
+        node, role, assignee, "operate", task.instruction, task.inputs, after=task.depends_on, key=task.name,
         name=task.name, fault=fault,
     )  # fmt: skip
     return admit(decision, child)

@@ -11,11 +11,12 @@ from emissions import Accepted, Refused
 from orchestrator.core import commands as c
 from orchestrator.core.decisions import Decision
 from orchestrator.core.dispatch import wake
-from orchestrator.core.facts import ChildRunEnded, ChildRunHeld, ChildRunStarted, UsageRecorded
+from orchestrator.core.facts import ChildRunEnded, ChildRunHeld, ChildRunStarted
+from orchestrator.core.spending import usage_recorded
 from orchestrator.core.state import NodeState, RunState
-from orchestrator.core.status import PRECEDENCE, Status
+from orchestrator.core.status import Status
 
-__all__ = ["child_ended", "child_held", "child_started", "held_reason"]
+__all__ = ["child_ended", "child_held", "child_started", "held_reasons"]
 
 
 def child_started(decision: Decision, command: c.ChildStarted) -> None:
@@ -50,12 +51,7 @@ def child_ended(decision: Decision, command: c.ChildEnded) -> None:
         return
     usage = command.usage
     if usage.requests or usage.input_tokens or usage.output_tokens or usage.cost_usd is not None:
-        decision.fact(
-            UsageRecorded(
-                command.node, command.attempt, usage.requests, usage.input_tokens, usage.output_tokens,
-                usage.cost_usd, usage.model,
-            )
-        )  # fmt: skip
+        decision.fact(usage_recorded(command.node, command.attempt, usage))
     decision.fact(
         ChildRunEnded(command.node, command.run, command.reason, command.spawns, command.escalations)
     )
@@ -71,7 +67,6 @@ def _running(decision: Decision, name: str, attempt: int) -> NodeState | None:
     return None
 
 
-def held_reason(state: RunState) -> str | None:
-    """Why children are suspended that nodes wait for, by precedence; None if none is."""
-    held = {node.held for node in state.nodes.values() if node.held}
-    return next((reason for reason in PRECEDENCE if reason in held), None)
+def held_reasons(state: RunState) -> set[str]:
+    """Why children are suspended that nodes wait for."""
+    return {node.held for node in state.nodes.values() if node.held}

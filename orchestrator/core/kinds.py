@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["ForEach", "Inquiry", "Instance"]
+__all__ = ["ELEMENT", "INDEX", "ForEach", "Inquiry", "Instance"]
+
+#: What an element is called if nothing else is said, and what its place in the list is called.
+ELEMENT = "item"
+INDEX = "index"
 
 
 class _Kind(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -23,7 +27,7 @@ class ForEach(_Kind, frozen=True):
 
     over: str
     max: int
-    name: str = "item"
+    name: str = ELEMENT
     skip: bool = False
 
 
@@ -38,7 +42,7 @@ class Instance(_Kind, frozen=True):
     of: str
     index: int
     item: msgspec.Raw
-    name: str = "item"
+    name: str = ELEMENT
 
 
 class Inquiry(_Kind, frozen=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from orchestrator.core.order import topological
 from orchestrator.core.spec import Edge, Operation
 
 __all__ = ["loops_of", "most_rounds"]
@@ -27,7 +27,7 @@ def loops_of(operations: Sequence[Operation], edges: Iterable[Edge]) -> dict[str
     for edge in edges:
         above[edge.target].append(edge.source)
         below[edge.source].append(edge.target)
-    place = _places(above, below)
+    place = {name: number for number, name in enumerate(topological(below))}
     return {gate.name: _loop(gate, above, below, place) for gate in gates}
 
 
@@ -39,21 +39,6 @@ def most_rounds(operations: Sequence[Operation], edges: Iterable[Edge]) -> dict[
         for name in loop:
             most[name] *= 1 + refusals[gate]
     return most
-
-
-def _places(above: Mapping[str, list[str]], below: Mapping[str, list[str]]) -> dict[str, int]:
-    """Node -> its place in a topological order."""
-    owed = {name: len(sources) for name, sources in above.items()}
-    free = deque(name for name, count in owed.items() if not count)
-    place: dict[str, int] = {}
-    while free:
-        name = free.popleft()
-        place[name] = len(place)
-        for target in below[name]:
-            owed[target] -= 1
-            if not owed[target]:
-                free.append(target)
-    return place
 
 
 def _loop(

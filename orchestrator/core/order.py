@@ -10,7 +10,7 @@ from orchestrator.core.births import Birth, compare
 from orchestrator.core.state import EdgeState, NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["cycle_in", "in_graph_order", "reaches"]
+__all__ = ["cycle_in", "in_graph_order", "reaches", "topological"]
 
 
 def cycle_in(successors: Mapping[str, Sequence[str]]) -> tuple[str, ...] | None:
@@ -19,22 +19,34 @@ def cycle_in(successors: Mapping[str, Sequence[str]]) -> tuple[str, ...] | None:
     Args:
         successors: node -> the nodes that wait for it; every node is a key.
     """
+    ordered = set(topological(successors))
+    left = dict.fromkeys(name for name in successors if name not in ordered)
+    return _walk_back(successors, left) if left else None
+
+
+def topological(successors: Mapping[str, Sequence[str]]) -> list[str]:
+    """The nodes so that each comes after all that it waits for; what waits for itself is left out. Linear.
+
+    Args:
+        successors: as for ``cycle_in``.
+    """
     owed = dict.fromkeys(successors, 0)
     for targets in successors.values():
         for target in targets:
             owed[target] += 1
     free = deque(name for name, count in owed.items() if count == 0)
+    ordered = []
     while free:
         name = free.popleft()
-        del owed[name]
+        ordered.append(name)
         for target in successors[name]:
             owed[target] -= 1
             if owed[target] == 0:
                 free.append(target)
-    return _walk_back(successors, owed) if owed else None
+    return ordered
 
 
-def _walk_back(successors: Mapping[str, Sequence[str]], left: Mapping[str, int]) -> tuple[str, ...]:
+def _walk_back(successors: Mapping[str, Sequence[str]], left: Mapping[str, None]) -> tuple[str, ...]:
     """A cycle among the nodes that Kahn's algorithm left: each has a predecessor that it left too."""
     before: dict[str, str] = {}
     for name in left:

@@ -28,7 +28,6 @@ from orchestrator.core.facts import (
     NodeSkipped,
     NodeStopping,
     ResultStale,
-    UsageRecorded,
 )
 from orchestrator.core.fans import instances, left_out
 from orchestrator.core.gates import judge_gate
@@ -36,6 +35,7 @@ from orchestrator.core.proposals import carry_out, take_with
 from orchestrator.core.refusing import total_refusals
 from orchestrator.core.resources import model_of, resources_of
 from orchestrator.core.spec import Retry
+from orchestrator.core.spending import usage_recorded
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, Status
 
@@ -125,14 +125,8 @@ def would_retry(state: RunState, node: NodeState, error: Failure | None, *, perm
 
 def record_usage(decision: Decision, command: Finish | AttemptStopped) -> None:
     """What the attempt's model calls cost, whatever came of it."""
-    usage = command.usage
-    if usage is not None:
-        decision.fact(
-            UsageRecorded(
-                command.node, command.attempt, usage.requests, usage.input_tokens, usage.output_tokens,
-                usage.cost_usd, usage.model, usage.cache_read,
-            )
-        )  # fmt: skip
+    if command.usage is not None:
+        decision.fact(usage_recorded(command.node, command.attempt, command.usage))
 
 
 # --- (running, ...) ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 __all__ = [
+    "GROWING",
     "AssignmentPayload",
     "EscalationPayload",
     "SpawnPayload",
@@ -21,6 +22,8 @@ __all__ = [
     "read_verdict",
 ]
 
+#: Kinds that grow the graph: offered only where there is spawn budget.
+GROWING = frozenset({"SpawnRequest", "TaskAssignment"})
 _EMPTY = msgspec.Raw(b"{}")
 
 
@@ -50,6 +53,11 @@ class AssignmentPayload(msgspec.Struct, frozen=True, gc=False):
     exit_criteria: str | None = None
     depends_on: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
+
+    @property
+    def instruction(self) -> str:
+        """What its node is to do, and when that is done."""
+        return f"{self.task}\n\nDone when: {self.exit_criteria}" if self.exit_criteria else self.task
 
 
 class VerdictPayload(msgspec.Struct, frozen=True, gc=False):

@@ -8,14 +8,13 @@ from emissions import Refused
 from orchestrator.core.commands import EmissionIn
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import EmissionRefused, Refusals, SpawnRefused
+from orchestrator.core.payloads import GROWING
 from orchestrator.core.state import NodeState, RunState
 
 __all__ = ["RECORDED", "refuse", "refuse_growth", "total_outside", "total_refusals"]
 
 #: So many refusals of one kind by one node are facts; further ones are answered and counted.
 RECORDED = 100
-
-_GROWTH = frozenset({"SpawnRequest", "TaskAssignment"})
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -26,7 +25,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 def refuse(decision: Decision, node: NodeState, emission: EmissionIn, reason: str, detail: str) -> Refused:
     """Refuse an emission; nothing else changes."""
-    if emission.kind in _GROWTH:
+    if emission.kind in GROWING:
         # one that could not be read (too deep, forged) has no payload, and is a dropped spawn all the same
         position = emission.payload
         asked = _Asked() if position is None else msgspec.json.decode(decision.values[position], type=_Asked)

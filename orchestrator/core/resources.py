@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.core.settling import BRANCH_PREFIX
 from orchestrator.core.state import NodeState, RunState
 
-__all__ = ["capacity", "closed", "missing", "model_of", "resources_of"]
+__all__ = ["capacity", "closed", "closed_as", "missing", "model_of", "resources_of"]
 
 
 def resources_of(state: RunState, node: NodeState) -> tuple[str, ...]:
@@ -34,7 +34,12 @@ def model_of(node: NodeState) -> str:
 
 def closed(state: RunState, node: NodeState) -> bool:
     """True if the models of the node's role take no calls."""
-    return bool(state.closed) and f"{node.op.role} {model_of(node)}" in state.closed
+    return bool(state.closed) and closed_as(node, model_of(node)) in state.closed
+
+
+def closed_as(node: NodeState, model: str) -> str:
+    """The word under which ``state.closed`` knows a model of the node's role."""
+    return f"{node.op.role} {model}"
 
 
 def capacity(state: RunState, resource: str) -> int:

@@ -33,7 +33,7 @@ def send_back(decision: Decision, gate: NodeState, refused: GateRefused) -> bool
     if not loop or len(old) != len(loop):
         return False
     decision.fact(refused)
-    end_round(decision, gate)
+    _end(decision, gate, old)
     started = _round(state, gate, {name: old[name] for name in loop})
     decision.fact(started)
     waiting = (*(one.operation.name for one in started.nodes), *(one.target for one in started.moved))
@@ -66,12 +66,14 @@ def round_of(state: RunState, gate: NodeState) -> dict[str, NodeState]:
 
 def end_round(decision: Decision, gate: NodeState) -> None:
     """A gate with a loop was judged: record what the round came to. Nothing acts on it."""
-    spec = gate.op.gate
-    if spec is None or not spec.refusals:
-        return
+    if gate.op.gate is not None and gate.op.gate.refusals:
+        _end(decision, gate, round_of(decision.state, gate))
+
+
+def _end(decision: Decision, gate: NodeState, planned: Mapping[str, NodeState]) -> None:
+    """Record what the round came to in which these nodes did the work."""
     state = decision.state
-    planned = round_of(state, gate).values()
-    everyone = [node for one in planned for node in state.family(one)]
+    everyone = [node for one in planned.values() for node in state.family(one)]
     before = _judged_before(state, gate)
     verdict = gate.verdicts[0] if gate.verdicts else None
     priced = [node.cost_usd for node in everyone if node.cost_usd is not None]
@@ -89,7 +91,7 @@ def end_round(decision: Decision, gate: NodeState) -> None:
             sum(priced) if priced else None,
             decision.at - began,
             gate.refused + (gate.judgement == "refused"),
-            spec.refusals,
+            0 if gate.op.gate is None else gate.op.gate.refusals,
         )
     )
 

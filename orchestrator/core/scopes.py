@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from emissions import EMISSIONS
-from orchestrator.core.context import Reducer, fold, view_after, view_at_end, view_of
+from orchestrator.core.context import Reducer, fold, outdated, view_after, view_at_end, view_of
 from orchestrator.core.expressions import NodeView
+from orchestrator.core.kinds import INDEX
 from orchestrator.core.order import in_graph_order
 from orchestrator.core.state import EdgeState, Emitted, NodeState, RunState
 from orchestrator.core.status import TERMINAL, Status
@@ -107,7 +108,7 @@ def node_scope(
     def make(name: str) -> object:
         if one is not None and name == one.name:
             return _decode(one.item)
-        if one is not None and name == "index":
+        if one is not None and name == INDEX:
             return one.index
         if name == "args":
             return _decode(state.plan.args)
@@ -120,7 +121,7 @@ def node_scope(
         return view(state.nodes[renamed.get(name, name)], name)
 
     names = dict.fromkeys(("args", "context", "nodes", "emissions"))
-    own = {} if one is None else dict.fromkeys((one.name, "index"))
+    own = {} if one is None else dict.fromkeys((one.name, INDEX))
     return Lazy({**names, **own, **above, **dict.fromkeys(renamed)}, make)
 
 
@@ -175,18 +176,8 @@ def context_mapping(
 
 def current(state: RunState, names: Mapping[str, None]) -> Mapping[str, None]:
     """``names`` without those of whose planned node a later round is among them."""
-    if not state.latest:
-        return names
-    rounds: dict[str, int] = {}
-    for name in names:
-        node = state.nodes[name]
-        planned = state.planned_name(node)
-        rounds[planned] = max(rounds.get(planned, 0), state.nodes[node.origin].round)
-    return {
-        name: None
-        for name in names
-        if state.nodes[state.nodes[name].origin].round == rounds[state.planned_name(state.nodes[name])]
-    }
+    over = outdated(state, names)
+    return {name: None for name in names if name not in over} if over else names
 
 
 def _latest(state: RunState, name: str) -> str:

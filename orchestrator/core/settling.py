@@ -7,7 +7,16 @@ from collections.abc import Iterable
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["BRANCH_PREFIX", "accept_failures", "drop_request", "free", "leave", "leave_status", "let_go"]
+__all__ = [
+    "BRANCH_PREFIX",
+    "accept_failures",
+    "count_out",
+    "drop_request",
+    "free",
+    "leave",
+    "leave_status",
+    "let_go",
+]
 
 #: Resources with this prefix are held from start to settling, asking and backing off included.
 BRANCH_PREFIX = "branch:"
@@ -82,6 +91,13 @@ def accept_failures(state: RunState, names: Iterable[str]) -> None:
         if not source.handled:
             source.handled = True
             state.failed_unhandled -= 1
+
+
+def count_out(state: RunState, node: NodeState) -> None:
+    """The node's present attempt was no try: it is not counted, and the next one is told what it was told."""
+    node.given_back += 1
+    for note in state.steers:
+        note.left_by(node.op.name, node.attempt)
 
 
 def free(state: RunState, node: NodeState) -> None:

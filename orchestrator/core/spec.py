@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from orchestrator.core.kinds import ForEach, Inquiry, Instance
+from orchestrator.core.kinds import ELEMENT, INDEX, ForEach, Inquiry, Instance
 from orchestrator.errors import OperationError
 
 __all__ = [
@@ -52,7 +52,7 @@ NAME_LIMIT = 160
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 RESERVED_NAMES = frozenset(
     {
-        *("args", "context", "nodes", "item", "index", "result", "status", "emissions"),
+        *("args", "context", "nodes", ELEMENT, INDEX, "result", "status", "emissions"),
         *("true", "false", "null"),
     }
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.core import facts as f
 from orchestrator.core.spec import Edge
 
-__all__ = ["AFTERWARDS", "GROWING", "OF_ATTEMPT", "TERMINAL", "Told"]
+__all__ = ["AFTERWARDS", "OF_ATTEMPT", "TERMINAL", "Told"]
 
 TERMINAL = (
     f.NodeCompleted,
@@ -37,7 +37,6 @@ AFTERWARDS = (
 )
 #: Kinds that a later attempt may say again under their first number.
 OF_ATTEMPT = ("EscalationRequest", "Verdict")
-GROWING = ("SpawnRequest", "TaskAssignment")
 
 
 class Told:

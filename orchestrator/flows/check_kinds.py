@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from orchestrator.core.encoding import encoded
+from orchestrator.core.kinds import ELEMENT, INDEX
 from orchestrator.core.spec import Inquiry
 from orchestrator.flows.document import NodeSpec
 from orchestrator.flows.durations import seconds
 from orchestrator.flows.inquiries import inquiry_fault
-from orchestrator.flows.instances import ELEMENT, INDEX, name_of_element_fault
+from orchestrator.flows.instances import name_of_element_fault
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import pydantic
 
 from orchestrator.core.encoding import changed
+from orchestrator.core.kinds import ELEMENT
 from orchestrator.core.spec import DOCUMENT_ACCEPTS, Artifact, ForEach, Gate, Operation, Retry, Undecided
 from orchestrator.core.templates import needs_rendering
 from orchestrator.flows.builder import OperationGraphBuilder
@@ -15,7 +16,7 @@ from orchestrator.flows.casting import casting_of, planner_emits
 from orchestrator.flows.document import EdgeSpec, GateSpec, NodeSpec, RetrySpec
 from orchestrator.flows.durations import seconds
 from orchestrator.flows.graph import Graph
-from orchestrator.flows.instances import ELEMENT, names_element
+from orchestrator.flows.instances import names_element
 from orchestrator.flows.operations import create_operation
 from orchestrator.flows.outline import Outline
 

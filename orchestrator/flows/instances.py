@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from orchestrator.core import fans
 from orchestrator.core.encoding import fields_of, struct_of
 from orchestrator.core.expressions import FUNCTIONS, LITERALS, ExpressionError, compile_expression
+from orchestrator.core.kinds import ELEMENT, INDEX
 from orchestrator.core.spec import ForEach, Operation, name_fault
 from orchestrator.errors import OperationError
 from orchestrator.flows.inquiries import inquiry_fault
 
 __all__ = [
-    "ELEMENT",
-    "INDEX",
     "MAX_LIMIT",
     "check_kinds",
     "element_names",
@@ -21,10 +21,6 @@ __all__ = [
     "names_element",
 ]
 
-#: What an element is called if nothing else is said.
-ELEMENT: Final = "item"
-#: What its place in the list is called.
-INDEX: Final = "index"
 #: So many instances may be allowed.
 MAX_LIMIT: Final = 100_000
 _FORM: Final = "write {over: 'scan.files', max: 20} and, if you like, name and skip"
@@ -71,7 +67,7 @@ def element_names(operation: Operation) -> frozenset[str]:
 def names_element(when: str | None, name: str) -> bool:
     """True if a condition names the element or its place: it is then judged for each of them."""
     try:
-        return when is not None and not compile_expression(when).names.isdisjoint((name, INDEX))
+        return when is not None and fans.names_element(when, name)
     except ExpressionError:
         return False
 

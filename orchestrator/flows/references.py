@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from emissions import EMISSIONS
 from orchestrator.core.expressions import Comparison, Expression, ExpressionError, Path, compile_expression
+from orchestrator.core.kinds import ELEMENT, INDEX
 from orchestrator.core.status import TERMINAL
 from orchestrator.core.templates import compile_template, walk_texts
 from orchestrator.flows.comparisons import argument_schema, comparison_fault
-from orchestrator.flows.instances import ELEMENT, INDEX
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.outline import Outline
