@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,3 +29,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Every async test runs on both backends."""
     return request.param
+
+
+@pytest.fixture
+def ram(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: for tests that sync thousands of times and need no real disk."""
+    shared = Path("/dev/shm")
+    if not (shared.is_dir() and os.access(shared, os.W_OK)):
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="callboard-", dir=shared))
+    yield folder
+    shutil.rmtree(folder)

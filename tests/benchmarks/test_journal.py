@@ -6,9 +6,6 @@ commits and syncs, is counted.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,18 +33,6 @@ pytestmark = pytest.mark.benchmark
 
 #: A row of a settled no-op node, about as long as ours.
 _ROW = b"x" * 490
-
-
-@pytest.fixture
-def ram(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where there is one."""
-    shared = Path("/dev/shm")
-    if not (shared.is_dir() and os.access(shared, os.W_OK)):
-        yield tmp_path
-        return
-    folder = Path(tempfile.mkdtemp(prefix="callboard-", dir=shared))
-    yield folder
-    shutil.rmtree(folder)
 
 
 async def _ran(graph: Graph, slots: int, journal: Any) -> float:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.commands import invoke
 from tests.cli.program import flow
 
 GATED = """
@@ -16,21 +15,6 @@ GATED = """
   g: {role: judge, gate: true, after: [a], with: {verdict: REJECT, why: the old reason}}
   z: {role: echo, after: [g]}
 """
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Call a command in a folder of its own: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CALLBOARD_JOURNAL", raising=False)
-
-    def run(*words: str | Path) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = invoke([str(word) for word in words])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from orchestrator.cli.commands import invoke
 from orchestrator.core.facts import GateRejected
 from orchestrator.journal.reading import open_journal
 from orchestrator.runtime.envelopes import FIELDS
@@ -37,21 +36,6 @@ def _make(n):
 made = _make(4)
 """
 HEAD = "budget: {spawns: 3}\non_failure: continue"
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Call a command in a folder of its own: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CALLBOARD_JOURNAL", raising=False)
-
-    def run(*words: str | Path) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = invoke([str(word) for word in words])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

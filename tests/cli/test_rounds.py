@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from orchestrator.cli.commands import invoke
 from tests.cli.program import flow
 
 LOOP = """
@@ -15,21 +12,6 @@ LOOP = """
   g: {role: judge, gate: {refusals: 2, back_to: a}, after: [a], with: {verdict: REJECT, why: too thin}}
   z: {role: echo, after: [g]}
 """
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Call a command in a folder of its own: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CALLBOARD_JOURNAL", raising=False)
-
-    def run(*words: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = invoke(list(words))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_a_loop_that_gives_up(cli, tmp_path: Path):
