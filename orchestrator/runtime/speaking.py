@@ -12,12 +12,12 @@ from orchestrator.agents import Message
 from orchestrator.agents.backends import backend_for
 from orchestrator.agents.jobs import Job, Spent
 from orchestrator.core.commands import Usage
-from orchestrator.core.order import in_graph_order
+from orchestrator.core.resources import model_of
 from orchestrator.core.state import NodeState
 from orchestrator.flows.shapes import shape_fault
 from orchestrator.runtime.artifacts import declared
 from orchestrator.runtime.turns import RoleTurn
-from orchestrator.runtime.views import ancestors, sources_of
+from orchestrator.runtime.views import sources_of, speakers_above
 from roles import Artifact, Brief, Emitted, Handed, Prompt, Role, build_prompt
 from roles.prompts import offered
 
@@ -51,7 +51,7 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
     def read(text: str) -> None:
         turn.text = text
 
-    tier = operation.models[min(operation.tier, len(operation.models) - 1)] if operation.models else None
+    tier = model_of(node)
     job = Job(
         stage=turn,
         role=role,
@@ -59,7 +59,7 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
         prompt=prompt,
         history=history,
         verb=operation.verb,
-        models=() if tier is None else (tier, *role.fallback),
+        models=() if not tier else (tier, *role.fallback),
         effort=operation.effort or role.effort,
         tools=_tools(node, role),
         offered=offered(brief),
@@ -178,16 +178,12 @@ def _handed(engine: Engine, node: NodeState) -> Iterator[Handed]:
 
 def _emitted(engine: Engine, node: NodeState) -> Iterator[Emitted[Any]]:
     """What ancestors emitted, in graph order; of the house's types, which anybody can read."""
-    state, wanted = engine.state, node.op.inputs
-    for name in in_graph_order(state, ancestors(state, node)):
-        source = state.nodes[name]
-        if wanted is not None and name not in wanted:
-            continue
+    for source in speakers_above(engine.state, node, node.op.inputs):
         for entry in source.ledger:
             kind = EMISSIONS.get(entry.kind)
             if kind is not None and entry.child is None:
                 emission = kind.model_validate_json(entry.payload)
-                yield Emitted(emission, name, source.op.role, entry.attempt)
+                yield Emitted(emission, source.op.name, source.op.role, entry.attempt)
 
 
 def _sum(before: Usage | None, spent: Spent) -> Usage:

@@ -5,7 +5,7 @@ Values are decoded when they are looked up: each reader has its own copy, an unr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,12 +22,12 @@ from roles import Emitted, NodeError, Rework
 __all__ = [
     "Inputs",
     "RunView",
-    "ancestors",
     "emissions_of",
     "failures_of",
     "inputs_of",
     "rework_of",
     "sources_of",
+    "speakers_above",
 ]
 
 E = TypeVar("E", bound=Emission)
@@ -130,18 +130,25 @@ def emissions_of(
 ) -> list[Emitted[E]]:
     """What ``turn.emissions`` gives: accepted emissions of the node's ancestors, in graph order."""
     wanted = None if of is None else {of} if isinstance(of, str) else set(of)
-    found: list[Emitted[E]] = []
     name_of_kind = kind.emission_kind
+    return [
+        Emitted(kind.model_validate_json(entry.payload), source.op.name, source.op.role, entry.attempt)
+        for source in speakers_above(state, node, wanted)
+        for entry in source.ledger
+        if entry.kind == name_of_kind
+    ]
+
+
+def speakers_above(state: RunState, node: NodeState, wanted: Collection[str] | None) -> Iterator[NodeState]:
+    """The node's ancestors that emitted something, in graph order; of a loop those of the latest round.
+
+    Args:
+        wanted: only these, by their own names or those that the flow's author gave; None is all.
+    """
     for name in in_graph_order(state, current(state, ancestors(state, node))):
         source = state.nodes[name]
-        if not source.ledger or (wanted is not None and not wanted & {name, state.authored(source)}):
-            continue
-        found.extend(
-            Emitted(kind.model_validate_json(entry.payload), name, source.op.role, entry.attempt)
-            for entry in source.ledger
-            if entry.kind == name_of_kind
-        )
-    return found
+        if source.ledger and (wanted is None or name in wanted or state.authored(source) in wanted):
+            yield source
 
 
 def rework_of(state: RunState, node: NodeState) -> Rework | None:

@@ -12,7 +12,7 @@ pytest.importorskip("pydantic_ai")
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
-from orchestrator import Finding, OperationGraphBuilder, Role, Session, Verdict, role
+from orchestrator import Finding, Gate, OperationGraphBuilder, Role, Session, Verdict, role
 from orchestrator.agents.models import register_model
 from orchestrator.errors import OperationError
 from roles import Artifact, library
@@ -107,6 +107,29 @@ async def test_the_library_runs_without_a_key(tmp_path: Path):
         result = await session.flow(graph)
     assert result.reason == "completed"
     assert [one.name for one in result["critic"].artifacts] == ["review"]
+
+
+async def test_a_model_is_shown_the_latest_round_only(tmp_path: Path):
+    """kernel.md 5: what is handed on is of the latest round; the earlier one stays on record."""
+
+    @role(emits=(Finding,))
+    def finder(turn: Any) -> Any:
+        return Finding(description="found again" if turn.rework else "found at first")
+
+    @role(emits=(Verdict,))
+    def judge(turn: Any) -> Any:
+        return Verdict(verdict="APPROVE" if turn.rework else "REJECT", rationale="as told")
+
+    graph = OperationGraphBuilder()
+    graph.add_operation(finder, depends_on=[])
+    graph.add_operation(judge, depends_on=["finder"], gate=Gate(refusals=1))
+    graph.add_operation(Role("writer", body="B"), depends_on=["judge"])
+    async with Session(model="test", folder=tmp_path) as session:
+        result = await session.flow(graph)
+        shown = "\n".join(message.content for message in session.branches["writer"].messages)
+    assert result.reason == "completed", result.detail
+    assert "found again" in shown
+    assert "found at first" not in shown
 
 
 async def test_a_receipt_is_the_tools_answer(tmp_path: Path):
