@@ -19,7 +19,7 @@ from orchestrator.core.spec import Edge, EdgeKind
 from orchestrator.core.state import EdgeState, Emitted, Escalation, NodeState, RunState, Write
 from orchestrator.core.status import Status
 
-__all__ = ["GROWTH", "link"]
+__all__ = ["GROWTH", "carry", "link"]
 
 
 def _added(state: RunState, fact: f.NodeAdded, _frame: Frame) -> None:
@@ -82,6 +82,16 @@ def link(state: RunState, edge: Edge) -> None:
         target.pending += 1
 
 
+def carry(edge: EdgeState, source: NodeState) -> None:
+    """The edge comes from another node from here on; its target reads that under the name that it knows."""
+    if edge.spec.reads_as is None:
+        edge.spec = msgspec.structs.replace(edge.spec, reads_as=edge.spec.source)
+    edge.source = source.op.name
+    source.outs = grown(source.outs, edge)
+    if edge.spec.kind is not EdgeKind.CHILD:
+        source.onward = grown(source.onward, edge)
+
+
 def _splice(state: RunState, emitter: NodeState, child: NodeState) -> None:
     """Put ``child`` between ``emitter`` and everything that waits for it, its own children apart."""
     kept: list[EdgeState] = []
@@ -91,11 +101,7 @@ def _splice(state: RunState, emitter: NodeState, child: NodeState) -> None:
         if mine or target.status is not Status.WAITING:
             kept.append(link)
             continue
-        link.source = child.name
-        if link.spec.reads_as is None:
-            link.spec = msgspec.structs.replace(link.spec, reads_as=link.spec.source)
-        child.outs = grown(child.outs, link)
-    child.onward = tuple(child.outs)
+        carry(link, child)
     emitter.outs = kept
     emitter.onward = tuple(link for link in kept if link.spec.kind is not EdgeKind.CHILD)
     emitter.superseded_by = child.name

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from orchestrator.core import facts as f
-from orchestrator.core.apply_growth import link
+from orchestrator.core.apply_growth import carry, link
 from orchestrator.core.frames import Frame
 from orchestrator.core.retracting import retract
 from orchestrator.core.round_records import Round
-from orchestrator.core.sequences import grown
 from orchestrator.core.settling import accept_failures, let_go
-from orchestrator.core.spec import EdgeKind
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
@@ -94,12 +90,8 @@ def _move(state: RunState, move: f.EdgeMoved) -> None:
         return
     new = state.nodes[move.to]
     for edge in moving:
-        if edge.spec.reads_as is None:
-            edge.spec = msgspec.structs.replace(edge.spec, reads_as=edge.spec.source)
-        edge.source, edge.judged = move.to, None
-        new.outs = grown(new.outs, edge)
-        if edge.spec.kind is not EdgeKind.CHILD:
-            new.onward = grown(new.onward, edge)
+        carry(edge, new)
+        edge.judged = None
         target.pending += 1
 
 

@@ -10,7 +10,7 @@ from orchestrator.flows.document import ArgSpec
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.shapes import Schema
 
-__all__ = ["argument_schema", "comparison_fault"]
+__all__ = ["KIND_WORDS", "argument_schema", "comparison_fault"]
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -18,7 +18,8 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "number": (int, float),
     "boolean": (bool,),
 }
-_WORDS: Final[Mapping[str, str]] = {
+#: A schema's type -> what people are told.
+KIND_WORDS: Final[Mapping[str, str]] = {
     "string": "a text",
     "integer": "a number",
     "number": "a number",
@@ -52,7 +53,7 @@ def comparison_fault(schema: Schema, comparison: Comparison) -> str | None:
         schema: what is known of the value that the path names; null may stand where it is not asked for.
     """
     kind, sign = schema.get("type"), comparison.sign
-    if not isinstance(kind, str) or kind not in _WORDS:
+    if not isinstance(kind, str) or kind not in KIND_WORDS:
         return None
     where = ".".join(str(step) for step in comparison.path.steps)
     known = schema.get("enum")
@@ -61,7 +62,7 @@ def comparison_fault(schema: Schema, comparison: Comparison) -> str | None:
             continue
         fits = type(value) in _TYPES.get(kind, ())
         if not fits or (sign[:1] in "<>" and kind not in _ORDERED):
-            return f"{where} is {_WORDS[kind]} and is compared with {value!r}; the two are never alike"
+            return f"{where} is {KIND_WORDS[kind]} and is compared with {value!r}; the two are never alike"
         if isinstance(known, list) and sign in ("==", "!=", "in") and value not in known:
             return f"{where} is never {value!r}{suggestion(str(value), map(str, known))}"
     return None

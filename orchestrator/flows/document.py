@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from orchestrator.flows.durations import DURATION_FORM, seconds
+from orchestrator.flows.instances import MAX_LIMIT
 
 __all__ = [
     "DURATION_SCHEMA",
@@ -239,7 +240,7 @@ class NodeSpec(_Part):
         alias="as",
         description="What an element is called; item if omitted. index counts from 1.",
     )
-    max: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+    max: Annotated[int, Field(ge=1, le=MAX_LIMIT)] | None = Field(
         default=None, description="Of for_each: more elements fail the node."
     )
     flow: str | None = Field(

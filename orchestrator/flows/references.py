@@ -11,7 +11,7 @@ from orchestrator.core.expressions import Comparison, Expression, ExpressionErro
 from orchestrator.core.kinds import ELEMENT, INDEX
 from orchestrator.core.status import TERMINAL
 from orchestrator.core.templates import compile_template, walk_texts
-from orchestrator.flows.comparisons import argument_schema, comparison_fault
+from orchestrator.flows.comparisons import KIND_WORDS, argument_schema, comparison_fault
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.outline import Outline
@@ -23,13 +23,13 @@ __all__ = ["References", "Surroundings"]
 #: What a node that can be named stands in.
 _ENDS = sorted(TERMINAL)
 _PATH_ONLY = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-_ARTICLES = {
-    "string": "a text",
-    "number": "a number",
-    "integer": "a number",
-    "array": "a list",
-    "object": "a mapping",
-}
+#: What expressions call the kinds that schemas know by another word.
+_KINDS = {"str": "string", "list": "array", "bool": "boolean"}
+
+
+def _in_words(kind: object) -> object:
+    """What an expression gives, by its own word for it or a schema's."""
+    return KIND_WORDS.get(_KINDS.get(str(kind), str(kind)), kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,9 @@ class References:
         if kind is None and not found and _PATH_ONLY.fullmatch(expression.text):
             kind = self._kind(expression.paths[0], around) if expression.paths else None
         if kind not in (None, "bool", "boolean"):
-            what = {"str": "a text", "null": "null", "list": "a list"}.get(
-                str(kind), _ARTICLES.get(str(kind), kind)
+            message = (
+                f"the condition `{expression.text}` gives {_in_words(kind)}, not true or false; compare it"
             )
-            message = f"the condition `{expression.text}` gives {what}, not true or false; compare it"
             yield self._at(place, text, 1, message)
         elif not expression.names:
             yield self._at(
@@ -95,10 +94,8 @@ class References:
         yield from found
         kind = expression.kind or (None if found else self._schema(expression, around).get("type"))
         if kind not in (None, "list", "array"):
-            what = {"str": "a text", "bool": "true or false", "boolean": "true or false"}.get(
-                str(kind), _ARTICLES.get(str(kind), kind)
-            )
-            yield self._at(place, text, 1, f"for_each: `{expression.text}` gives {what}, not a list")
+            message = f"for_each: `{expression.text}` gives {_in_words(kind)}, not a list"
+            yield self._at(place, text, 1, message)
 
     def element(self, text: str, around: Surroundings) -> Schema:
         """What an element of a list holds; ``{}`` if that is not known."""

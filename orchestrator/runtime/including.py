@@ -20,10 +20,7 @@ from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import RunReason, Status
 from orchestrator.errors import ExecutionError
 from orchestrator.flows.flow import Flow
-from orchestrator.runtime.forking import fold
 from orchestrator.runtime.options import RunOptions
-from orchestrator.runtime.outputs import render_outputs
-from orchestrator.runtime.projections import run_result
 from orchestrator.runtime.recorded import RecordedRun
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.results import RunResult
@@ -112,10 +109,11 @@ class Includes:
         if not records:
             live = await session.begin(flow, options)
         else:
-            known = fold(records)
-            if known.ended:
-                return _recorded(run_id, records), known
-            going = Recovery(epoch=0, budget=_raised(known.budget, budget))
+            known = RecordedRun(run_id)
+            known.take_all(records)
+            if known.state.ended:
+                return known.result(), known.state
+            going = Recovery(epoch=0, budget=_raised(known.state.budget, budget))
             live = await session.go_on(run_id, options, going)
         result = await self._followed(engine, turn, live)
         return result, live.engine.state
@@ -189,13 +187,6 @@ def _raised(recorded: Budget, now: Budget) -> dict[str, float]:
         and getattr(now, name) is not None
         and getattr(now, name) > getattr(recorded, name)
     }
-
-
-def _recorded(run_id: str, records: Any) -> RunResult:
-    """What a run that has ended came to."""
-    found = RecordedRun(run_id)
-    found.take_all(records)
-    return run_result(found.state, outputs=render_outputs(found.state.definition.outputs, found))
 
 
 def _why(result: RunResult) -> str:

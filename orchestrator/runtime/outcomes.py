@@ -320,7 +320,7 @@ def _on_settle(
     try:
         given = hook(node.op.name, RunView(engine.state, outcome))
         return proposals_from(given, values, "on_settle", engine.free_verbs)
-    except BaseException:
+    except BaseException:  # the author's hook: it is told in the log and changes nothing
         engine.log.exception("on_settle raised for %s; it changes nothing", node.op.name)
         return ()
 

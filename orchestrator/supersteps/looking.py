@@ -13,6 +13,7 @@ from orchestrator.core.records import Record
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import LIVE, RunReason, Status
 from orchestrator.core.supersteps.machine import SuperstepMachine
+from orchestrator.core.supersteps.rules import steps_of
 from orchestrator.core.supersteps.state import StepState
 from orchestrator.core.supersteps.writes import written
 from orchestrator.supersteps.blueprint import Blueprint
@@ -29,15 +30,8 @@ __all__ = [
     "question_text",
     "result_of",
     "snapshot",
-    "steps_in",
     "values_of",
 ]
-
-
-def steps_in(state: RunState) -> StepState:
-    """The stepped part of a run's state."""
-    assert state.steps is not None
-    return state.steps
 
 
 def question_text(value: Any, raw: bytes) -> str:
@@ -57,7 +51,7 @@ def asked(text: str) -> Any:
 
 def interrupts_of(state: RunState) -> tuple[Interrupt, ...]:
     """Every open question, in the order of the tasks."""
-    steps = steps_in(state)
+    steps = steps_of(state)
     found = []
     for name, task in steps.active.items():
         node = state.nodes[name]
@@ -73,7 +67,7 @@ def interrupts_of(state: RunState) -> tuple[Interrupt, ...]:
 
 def failures_of(state: RunState) -> tuple[TaskFailure, ...]:
     """Every task that failed or whose write was refused, in order."""
-    steps = steps_in(state)
+    steps = steps_of(state)
     found = []
     for name, task in steps.active.items():
         failure = _failure(steps, state.nodes[name])
@@ -92,7 +86,7 @@ def _failure(steps: StepState, node: NodeState) -> Any:
 
 def next_of(state: RunState) -> tuple[str, ...]:
     """Nodes that are still to run; when every task has finished and the boundary is not committed, all."""
-    steps = steps_in(state)
+    steps = steps_of(state)
     if not steps.open:
         return tuple(one.node for one in steps.frontier) or steps.deferred
     unfinished = tuple(
@@ -105,7 +99,7 @@ def next_of(state: RunState) -> tuple[str, ...]:
 
 def values_of(blueprint: Blueprint, state: RunState, *, preview: bool = True) -> dict[str, Any]:
     """The state as data; ``preview``: with the writes of finished tasks."""
-    steps = steps_in(state)
+    steps = steps_of(state)
     raw = steps.channels
     if preview and steps.open:
         done = [
@@ -121,7 +115,7 @@ def snapshot(
     blueprint: Blueprint, state: RunState, source: str, wall: int, *, preview: bool = True
 ) -> StateSnapshot:
     """How a thread stands."""
-    steps = steps_in(state)
+    steps = steps_of(state)
     interrupts = interrupts_of(state)
     tasks = tuple(_task(state, name, task.node, interrupts) for name, task in steps.active.items())
     at = datetime.fromtimestamp(wall / 1e9, UTC).isoformat(timespec="milliseconds")
@@ -132,7 +126,7 @@ def snapshot(
 
 
 def _task(state: RunState, name: str, node: str, interrupts: Iterable[Interrupt]) -> TaskSnapshot:
-    steps, known = steps_in(state), state.nodes[name]
+    steps, known = steps_of(state), state.nodes[name]
     failure = _failure(steps, known)
     result = None
     if known.status is Status.COMPLETED:
@@ -154,7 +148,7 @@ def history(blueprint: Blueprint, records: Iterable[Record]) -> Iterator[StateSn
 
 def result_of(blueprint: Blueprint, state: RunState) -> StepResult:
     """What an invocation came to."""
-    steps = steps_in(state)
+    steps = steps_of(state)
     failures = failures_of(state) if steps.open else ()
     reason = RunReason(state.ended or state.suspended)
     if failures and not any(

@@ -12,6 +12,7 @@ from orchestrator.core.status import Status
 from orchestrator.core.supersteps.commands import Edit, Given, GoOn, Resolve, TakeInput
 from orchestrator.core.supersteps.facts import Patch, Route
 from orchestrator.core.supersteps.plan import END, StepPlan
+from orchestrator.core.supersteps.rules import steps_of
 from orchestrator.core.supersteps.writes import behind, encode_writes
 from orchestrator.errors import OperationError
 from orchestrator.runtime.clocks import utc_now
@@ -20,7 +21,7 @@ from orchestrator.supersteps.beginning import Told
 from orchestrator.supersteps.blueprint import Blueprint, Branching
 from orchestrator.supersteps.errors import EmptyInputError, InvalidUpdateError, PendingWorkError
 from orchestrator.supersteps.folding import fold, writes_of
-from orchestrator.supersteps.looking import interrupts_of, next_of, steps_in
+from orchestrator.supersteps.looking import interrupts_of, next_of
 from orchestrator.supersteps.routing import Routing, chosen, routes_of
 from orchestrator.supersteps.threads import Thread
 from orchestrator.supersteps.view import StateView
@@ -169,7 +170,7 @@ def _finished(blueprint: Blueprint, thread: Thread) -> Mapping[str, bytes]:
         InvalidUpdateError: their writes do not fit.
     """
     state = thread.machine.state
-    steps = steps_in(state)
+    steps = steps_of(state)
     done = [
         (name, steps.instead.get(name, state.nodes[name].value))
         for name in steps.active
@@ -196,7 +197,7 @@ def _whole(
 def _granted(thread: Thread, grant: Mapping[str, float]) -> dict[str, float]:
     """What a grant raises the named limits to: what is used, and as much again as is granted."""
     state = thread.machine.state
-    steps = steps_in(state)
+    steps = steps_of(state)
     used = {"steps": steps.steps, "tasks": steps.tasks, "visits": max(steps.visits.values(), default=0)}
     return {
         name: used.get(name, getattr(state.budget, name, 0) or 0) + amount for name, amount in grant.items()
@@ -209,7 +210,7 @@ def known_nodes(blueprint: Blueprint, thread: Thread, rename: Mapping[str, str])
     Raises:
         OperationError: one is gone; names it.
     """
-    steps = steps_in(thread.machine.state)
+    steps = steps_of(thread.machine.state)
     waiting = [one.node for one in (*steps.frontier, *steps.active.values())] + list(steps.deferred)
     for node in waiting:
         if rename.get(node, node) not in blueprint.nodes:
