@@ -117,9 +117,8 @@ def _again(flow: Flow, found: dict[str, Any]) -> tuple[int, int]:
 
 def _graph(flow: Flow) -> Graph:
     """The graph with the arguments' defaults; as it is written if it needs an argument that has none."""
-    optional = {name: spec for name, spec in flow.document.args.items() if not spec.required}
     try:
-        return with_refusals(flow.graph, flow.document, bind_arguments(optional, {}))
+        return with_refusals(flow.graph, flow.document, _defaults(flow))
     except ArgumentError:
         return flow.graph
 
@@ -137,14 +136,18 @@ def _may_emit(flow: Flow, *kinds: type[Emission]) -> bool:
     return False
 
 
+def _defaults(flow: Flow) -> Mapping[str, object]:
+    """What the arguments are that nobody has to give."""
+    optional = {name: spec for name, spec in flow.document.args.items() if not spec.required}
+    return bind_arguments(optional, {})
+
+
 def _bound(flow: Flow) -> Budget | None:
     """The budget with the arguments' defaults; None if it needs an argument that has none."""
-    document = flow.document
-    optional = {name: spec for name, spec in document.args.items() if not spec.required}
-    stated = document.budget
+    stated = flow.document.budget
     assignees = tuple(stated.assignees or (role.name for role in flow.roles if role.fn is not None))
     try:
-        return bind_budget(stated, bind_arguments(optional, {}), assignees)
+        return bind_budget(stated, _defaults(flow), assignees)
     except ArgumentError:
         return None
 
