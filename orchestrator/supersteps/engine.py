@@ -14,6 +14,7 @@ from orchestrator.core.spec import Definition, Operation
 from orchestrator.core.state import NodeState
 from orchestrator.core.supersteps.commands import Boundary, BoundaryFailed
 from orchestrator.core.supersteps.machine import SuperstepMachine
+from orchestrator.core.supersteps.rules import steps_of
 from orchestrator.core.supersteps.state import StepState
 from orchestrator.core.supersteps.writes import Written, encode_writes
 from orchestrator.runtime.effects import Effects
@@ -89,8 +90,7 @@ class StepEngine(Engine):
     @property
     def steps(self) -> StepState:
         """The stepped part of the state."""
-        assert self.state.steps is not None
-        return self.state.steps
+        return steps_of(self.state)
 
     @property
     def snapshot(self) -> Mapping[str, bytes]:
