@@ -20,11 +20,8 @@ from orchestrator.journal.files import JournalFile
 from tests.architecture.tree import ROOT
 from tests.benchmarks import shapes
 from tests.benchmarks.measure import best
-from tests.benchmarks.test_journal import ram
 from tests.journal.samples import appended
 from tests.journal.test_cost import no_ops
-
-__all__ = ["ram"]
 
 pytestmark = pytest.mark.benchmark
 

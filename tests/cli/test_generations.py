@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 
 from tests.cli.program import flow
-from tests.cli.test_recorded import cli
-
-__all__ = ["cli"]
 
 CAST = """
 
