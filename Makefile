@@ -14,6 +14,7 @@ SELECT    ?= $(if $(CI),not benchmark,not benchmark and not slow)
 ARGS      ?=
 
 bin := $(TEST_VENV)/bin
+EDITOR := tests/flows/editor/node_modules
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test nightly check types bench fmt docs cover wheel clean python
@@ -38,7 +39,7 @@ demo: $(DEMO_VENV)/.installed
 	if test $$status -eq 0; then echo 'The report is in $(abspath $(REPORT))'; fi; \
 	exit $$status
 
-test: check
+test: check $(EDITOR)/.installed
 	$(bin)/python -m pytest -n $(WORKERS) -m '$(SELECT)' $(ARGS)
 
 check: $(TEST_VENV)/.installed
@@ -71,7 +72,7 @@ wheel: $(TEST_VENV)/.installed
 	$(bin)/python -m hatchling build
 
 clean:
-	rm -rf $(DEMO_VENV) $(TEST_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf $(DEMO_VENV) $(TEST_VENV) $(EDITOR) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 
 python:
 	@test -n '$(PYTHON)' || { \
@@ -86,6 +87,14 @@ $(DEMO_VENV)/.installed: pyproject.toml constraints.txt | python
 
 $(TEST_VENV)/.installed: pyproject.toml constraints.txt | python
 	@$(call install,$(TEST_VENV),.[test])
+
+# What editors use for YAML, to see that the schema works there. Where there is no npm, or it cannot be had, the
+# test that needs it is skipped and says so.
+$(EDITOR)/.installed: tests/flows/editor/package-lock.json
+	@mkdir -p '$(EDITOR)'; \
+	if ! command -v npm >/dev/null; then echo 'No npm: the test of the schema in an editor is left out'; \
+	elif npm ci --silent --no-audit --no-fund --prefix tests/flows/editor; then touch '$@'; \
+	else echo 'npm could not install: the test of the schema in an editor is left out'; fi
 
 define install
 set -e; \
