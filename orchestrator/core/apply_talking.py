@@ -9,6 +9,7 @@ from orchestrator.core import facts as f
 from orchestrator.core.frames import Frame
 from orchestrator.core.resources import closed_as
 from orchestrator.core.state import RunState
+from orchestrator.core.supersteps.apply_agents import branch_made
 
 __all__ = ["TALKING"]
 
@@ -26,7 +27,9 @@ def _usage(state: RunState, fact: f.UsageRecorded, _frame: Frame) -> None:
 
 def _branch_created(state: RunState, fact: f.BranchCreated, frame: Frame) -> None:
     state.nodes[fact.node].branch = fact.branch
-    if fact.messages is not None:
+    if state.steps is not None:
+        state.conversations[fact.branch] = branch_made(state, fact.node, fact.branch, fact.source)
+    elif fact.messages is not None:
         state.conversations[fact.branch] = (frame.values[fact.messages],)
     elif fact.source is not None:
         state.conversations[fact.branch] = state.conversations.get(fact.source, ())

@@ -14,6 +14,7 @@ from orchestrator.core.payloads import GROWING
 from orchestrator.core.refusing import refuse
 from orchestrator.core.state import Emitted, NodeState, RunState
 from orchestrator.core.status import Status
+from orchestrator.core.supersteps.growing import STEP_ACTS
 
 __all__ = ["accept", "grants_of", "take"]
 
@@ -67,7 +68,7 @@ def _take(decision: Decision, node: NodeState, emission: EmissionIn) -> Receipt:
         and (emission.kind not in grants_of(decision.state, node))
     ):
         return refuse(decision, node, emission, "not_granted", _not_granted(decision.state, node, emission))
-    act = None if planning else _ACTS.get(emission.kind)
+    act = None if planning else _acts(decision.state).get(emission.kind)
     child = None if act is None else act(decision, node, emission, payload)
     if isinstance(child, Refused):
         return child
@@ -146,7 +147,7 @@ def _seen(decision: Decision, node: NodeState, emission: EmissionIn, number: int
 def _said_again(decision: Decision, node: NodeState, emission: EmissionIn, entry: Emitted) -> Receipt:
     """What counts for its attempt only counts again when a later attempt says it; it stays one entry."""
     position = emission.payload or 0
-    act = None if _planning(node, emission) else _ACTS.get(emission.kind)
+    act = None if _planning(node, emission) else _acts(decision.state).get(emission.kind)
     child = None if act is None else act(decision, node, emission, decision.values[position])
     if isinstance(child, Refused):
         return child
@@ -156,8 +157,16 @@ def _said_again(decision: Decision, node: NodeState, emission: EmissionIn, entry
     return Accepted(child, number)
 
 
+_Act = Callable[[Decision, NodeState, EmissionIn, bytes], str | Refused | None]
+
+
+def _acts(state: RunState) -> Mapping[str, _Act]:
+    """Who acts on what: a request to grow adds a node, and in a stepped run sends a task."""
+    return _ACTS if state.steps is None else STEP_ACTS
+
+
 #: Each gives the name of the node that it made or means, None, or the refusal.
-_ACTS: Mapping[str, Callable[[Decision, NodeState, EmissionIn, bytes], str | Refused | None]] = {
+_ACTS: Mapping[str, _Act] = {
     "SpawnRequest": spawn,
     "TaskAssignment": assign,
     "EscalationRequest": request_escalation,

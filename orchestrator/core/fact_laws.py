@@ -40,6 +40,8 @@ class _Account:
         self.over = ""
         #: of the step that goes on
         self.tasks: tuple[str, ...] = ()
+        #: tasks of the next step that were asked for
+        self.sent: dict[str, None] = {}
         #: children that this record's emissions and injections have made, not yet announced
         self.planners: set[str] = set()
         self.added: dict[str, f.NodeAdded] = {}
@@ -270,7 +272,7 @@ class _Account:
         node.emitted = max(node.emitted, fact.number)
         if fact.emission in GROWING and not plans:
             child = self.nodes.get(fact.child or "")
-            if child is None or child.spawned != 1:
+            if fact.child not in self.sent and (child is None or child.spawned != 1):
                 self.breach(f"{fact.emission} of {fact.node} made {fact.child!r}, which was not spawned")
 
     def raised(self, fact: f.BudgetRaised) -> None:

@@ -83,6 +83,8 @@ from orchestrator.core.supersteps.facts import (
     StepSettled,
     StepsPlanned,
     StepStarted,
+    TaskSpawned,
+    TasksWithdrawn,
     WriteRefused,
     WriteResolved,
 )
@@ -163,6 +165,8 @@ __all__ = [
     "StepSettled",
     "StepStarted",
     "StepsPlanned",
+    "TaskSpawned",
+    "TasksWithdrawn",
     "UsageRecorded",
     "WriteRefused",
     "WriteResolved",

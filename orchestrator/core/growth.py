@@ -202,6 +202,8 @@ def _assignee(
 
 def _faults(state: RunState, child: Child) -> tuple[str, str] | None:
     """The first check that fails, as reason and detail; nothing was changed."""
+    if state.steps is not None:
+        return "invalid", "a stepped run takes no injected node; let a node send a task"
     if state.cancelling or state.ended or state.suspended:
         return "closing", "the run is ending"
     emitter, role, budget = child.emitter, child.role, state.budget

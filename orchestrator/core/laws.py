@@ -22,7 +22,7 @@ from orchestrator.core.settling import BRANCH_PREFIX
 from orchestrator.core.spec import NAME_LIMIT, UNLIMITED, Retry
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import ENDED, LIVE, SUSPENDED, TERMINAL, RunReason, Status
-from orchestrator.core.supersteps.laws import owed, step_laws, tasks_of
+from orchestrator.core.supersteps.laws import all_there, owed, step_laws, tasks_of, tokens_behind
 
 __all__ = ["Watch", "check", "check_facts", "check_node"]
 
@@ -108,7 +108,7 @@ def _counters(state: RunState) -> Breaches:
         "failed_unhandled": sum(node.status is Status.FAILED and not node.handled for node in nodes),
         "escalating": sum(node.escalation is not None for node in nodes),
         "waiting_steers": sum(steer.delivered_to is None for steer in state.steers),
-        "tokens": sum(node.input_tokens + node.output_tokens for node in nodes),
+        "tokens": sum(node.input_tokens + node.output_tokens for node in nodes) + tokens_behind(state),
     }
     for name, count in recount.items():
         if getattr(state, name) != count:
@@ -122,7 +122,7 @@ def _counters(state: RunState) -> Breaches:
         + sum(node.child_used[1] for node in nodes),
     }
     for name, count in given.items():
-        if getattr(state, name) < count or (not state.epoch and getattr(state, name) != count):
+        if getattr(state, name) < count or (all_there(state) and getattr(state, name) != count):
             yield f"counter {name} is {getattr(state, name)}, a recount gives {count}"
 
 

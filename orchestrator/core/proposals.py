@@ -42,6 +42,8 @@ def carry_out(decision: Decision, node: NodeState | None, proposals: Sequence[Pr
 def _carry_out(decision: Decision, node: NodeState | None, proposal: Proposal) -> Receipt:
     if proposal.kind == "inject":
         return inject(decision, node, proposal)
+    if decision.state.steps is not None and proposal.kind != "steer":
+        return Refused("invalid", "the state of a stepped run is written by its tasks; a handler may steer")
     if proposal.kind == "write" and node is not None and proposal.write is not None:
         write = proposal.write
         decision.fact(ContextWritten(node.op.name, write.key, write.value, write.leaves, write.replace))

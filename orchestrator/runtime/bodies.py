@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from emissions import EMISSIONS
 from orchestrator.core.commands import Finish
+from orchestrator.core.state import Emitted as Entry
 from orchestrator.core.state import NodeState
 from orchestrator.errors import ExecutionError
 from orchestrator.runtime.artifacts import declared, keeping
@@ -18,12 +22,13 @@ from orchestrator.runtime.slots import Slots
 from orchestrator.runtime.speaking import speak
 from orchestrator.runtime.threads import run_in_thread
 from orchestrator.runtime.turns import RoleTurn
-from roles import Role
+from orchestrator.runtime.views import sources_of, speakers_above
+from roles import Emitted, Handed, Role
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["Bodies", "hooked"]
+__all__ = ["Bodies", "emitted_by", "hooked"]
 
 Run = Callable[[RoleTurn], Coroutine[Any, Any, Any]]
 
@@ -37,6 +42,14 @@ def hooked(prepared: Prepared) -> bool:
         or any(body.role.artifacts for body in prepared.bodies.values() if body.role is not None)
         or bool(prepared.speakers)
     )
+
+
+def emitted_by(node: str, role: str | None, ledger: Iterable[Entry]) -> Iterator[Emitted[Any]]:
+    """What one node emitted, of the house's types; requests that made a node are that node."""
+    for entry in ledger:
+        kind = EMISSIONS.get(entry.kind)
+        if kind is not None and entry.child is None:
+            yield Emitted(kind.model_validate_json(entry.payload), node, role, entry.attempt)
 
 
 class Bodies:
@@ -88,6 +101,33 @@ class Bodies:
             return None
         body = self._prepared.bodies.get(node.op.role)
         return self._prepared.speakers.get(node.op.role) if body is None else body.role
+
+    def handed(self, node: NodeState, _turn: RoleTurn) -> Iterator[Handed]:
+        """What a model is shown of its node's predecessors."""
+        wanted = node.op.inputs
+        for name, source in sources_of(self._engine.state, node):
+            if source.value is None or source.status != "completed":
+                continue
+            if wanted is None or name in wanted:
+                yield Handed(name, msgspec.json.decode(source.value), source.op.role)
+
+    def heard(self, node: NodeState) -> Iterator[Emitted[Any]]:
+        """What ancestors emitted, in graph order; of the house's types, which anybody can read."""
+        for source in speakers_above(self._engine.state, node, node.op.inputs):
+            yield from emitted_by(source.op.name, source.op.role, source.ledger)
+
+    def assignees(self) -> Mapping[str, str]:
+        """Who may be asked for, each with what it does."""
+        allowed = self._engine.state.budget.assignees
+        roles = {
+            **{name: body.role for name, body in self._prepared.bodies.items()},
+            **self._prepared.speakers,
+        }
+        return {
+            name: role.description
+            for name, role in roles.items()
+            if role is not None and (allowed is None or name in allowed)
+        }
 
     def _speaker(self, node: NodeState) -> Body:
         """A role that a program or a model performs."""

@@ -7,7 +7,7 @@ the record's conversation, so a run that goes on in another process continues wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 
 import msgspec
@@ -18,7 +18,7 @@ from orchestrator.agents.branches import from_data, to_data
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.runtime.values import encode, settle
 
-__all__ = ["Branches", "Taken", "encoded", "recorded", "takes_branch"]
+__all__ = ["Branches", "Taken", "encoded", "messages_of", "recorded", "takes_branch"]
 
 _log = logging.getLogger("callboard.branches")
 
@@ -57,7 +57,12 @@ def encoded(messages: list[Message] | tuple[Message, ...]) -> bytes:
 
 def recorded(state: RunState, branch: str) -> Iterator[Message]:
     """A branch's conversation as far as it is on record."""
-    for chunk in state.conversations.get(branch, ()):
+    yield from messages_of(state.conversations.get(branch, ()))
+
+
+def messages_of(chunks: Iterable[bytes]) -> Iterator[Message]:
+    """What a conversation's parts hold."""
+    for chunk in chunks:
         yield from from_data(msgspec.json.decode(chunk))
 
 

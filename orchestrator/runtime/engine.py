@@ -59,6 +59,7 @@ class Engine:
     #: what a stepped run has more of
     effects_type: ClassVar[type[Effects]] = Effects
     workers_type: ClassVar[type[Workers]] = Workers
+    turn_type: ClassVar[type[RoleTurn]] = RoleTurn
 
     def __init__(
         self,

@@ -18,7 +18,6 @@ from emissions import (
     Malformed,
     SpawnRequest,
     TaskAssignment,
-    Verdict,
     emission_stamp,
     parse_text,
     stamp,
@@ -27,7 +26,6 @@ from orchestrator.agents.jobs import QuotaError
 from orchestrator.core.commands import EmissionIn, Finish, Proposal
 from orchestrator.core.context import view_of
 from orchestrator.core.facts import Failure
-from orchestrator.core.gates import GATE_VERDICT, REJECT, gate_verdict
 from orchestrator.core.outcomes import would_retry
 from orchestrator.core.scopes import context_mapping
 from orchestrator.core.state import NodeState
@@ -39,6 +37,7 @@ from orchestrator.runtime.preparing import said_by
 from orchestrator.runtime.texts import said, storable
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.values import EMISSION_DEPTH, Found, NotExactError, dump, encode, settle
+from orchestrator.runtime.verdicts import gate_value, verdicts_in
 from orchestrator.runtime.views import RunView
 from orchestrator.runtime.writes import gather, merged
 from roles import NodeError, NotApplicable
@@ -46,7 +45,17 @@ from roles import NodeError, NotApplicable
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["failed", "failure_of", "incoming", "judge_known", "returned"]
+__all__ = [
+    "Settled",
+    "checked",
+    "emissions_in",
+    "failed",
+    "failure_of",
+    "incoming",
+    "judge_known",
+    "only_escalation",
+    "returned",
+]
 
 _MESSAGE_LIMIT = 10_000
 _TRACE_LIMIT = 4_000
@@ -63,7 +72,7 @@ def returned(engine: Engine, node: NodeState, turn: RoleTurn, value: object) -> 
         simple = engine.plain and node.op.gate is None and turn.pending_writes is None and turn.branch is None
         if simple and not found and not _speaks(plain):
             return Finish(node.op.name, turn.attempt, value=0), values
-        return _whole(engine, node, turn, value, _Settled(plain, found, values))
+        return _whole(engine, node, turn, value, Settled(plain, found, values))
     except BaseException as error:  # noqa: BLE001 (whatever a returned object does fails its node)
         if inspect.iscoroutine(value):
             value.close()
@@ -80,7 +89,7 @@ def _speaks(plain: object) -> bool:
     return isinstance(plain, str) and _FENCE in plain
 
 
-class _Settled(msgspec.Struct):
+class Settled(msgspec.Struct):
     """A value after its walk."""
 
     plain: Any
@@ -89,14 +98,14 @@ class _Settled(msgspec.Struct):
 
 
 def _whole(
-    engine: Engine, node: NodeState, turn: RoleTurn, value: object, settled: _Settled
+    engine: Engine, node: NodeState, turn: RoleTurn, value: object, settled: Settled
 ) -> tuple[Finish, list[bytes]]:
     operation, values = node.op, settled.values
-    plain = _checked(engine, node, settled)
-    emissions, proposals = _emissions(engine, node, turn, settled)
+    plain = checked(engine, node, settled)
+    emissions, proposals = emissions_in(engine, node, turn, settled)
     top_level: str | None = None
     if operation.gate is not None:
-        plain, top_level = _gate_value(node, plain, _verdicts(emissions, values))
+        plain, top_level = gate_value(node, plain, verdicts_in(emissions, values))
         values[0] = encode(plain, "result")
     writes = gather(turn.pending_writes, plain, operation.writes, values)
     outcome = _decoder(values[0])
@@ -110,7 +119,7 @@ def _whole(
         predicates=_predicates(engine, node, outcome, plain, turn),
         proposals=proposals,
         gate_verdict=top_level,
-        only_escalation=_only_escalation(value),
+        only_escalation=only_escalation(value),
         artifacts=turn.left,
         said=said_by(turn, values, failed=False),
         usage=turn.usage,
@@ -122,7 +131,7 @@ def _decoder(raw: bytes) -> Callable[[], Any]:
     return lambda: msgspec.json.decode(raw)
 
 
-def _checked(engine: Engine, node: NodeState, settled: _Settled) -> Any:
+def checked(engine: Engine, node: NodeState, settled: Settled) -> Any:
     """The value against the shape that the node declared."""
     if node.op.returns is not None:
         fault = shape_fault(msgspec.json.decode(node.op.returns), settled.plain)
@@ -146,9 +155,10 @@ def _checked(engine: Engine, node: NodeState, settled: _Settled) -> Any:
 # --- emissions ---------------------------------------------------------------------------------
 
 
-def _emissions(
-    engine: Engine, node: NodeState, turn: RoleTurn, settled: _Settled
+def emissions_in(
+    engine: Engine, node: NodeState, turn: RoleTurn, settled: Settled
 ) -> tuple[tuple[EmissionIn, ...], tuple[Proposal, ...]]:
+    """What a value carries, as the core takes it; payloads go behind the values."""
     taken: list[EmissionIn] = []
     proposals: tuple[Proposal, ...] = ()
     for found in settled.found:
@@ -236,7 +246,7 @@ def incoming(
         return EmissionIn(kind, channel=channel, reason="handler_error", detail=said(error, 500)), ()
 
 
-def _only_escalation(value: object) -> bool:
+def only_escalation(value: object) -> bool:
     """True if a role returned nothing but a request to be relieved."""
     items = value if isinstance(value, list | tuple) and value else [value]
     return all(
@@ -245,28 +255,6 @@ def _only_escalation(value: object) -> bool:
 
 
 # --- gates, edges, on_settle -------------------------------------------------------------------
-
-
-def _verdicts(emissions: tuple[EmissionIn, ...], values: list[bytes]) -> list[str]:
-    """The verdicts among what a node gives at its end; a refused one decides nothing."""
-    return [
-        msgspec.json.decode(values[one.payload])["verdict"]
-        for one in emissions
-        if one.kind == Verdict.emission_kind and not one.reason and one.payload is not None
-    ]
-
-
-def _gate_value(node: NodeState, plain: Any, given: list[str]) -> tuple[Any, str | None]:
-    """A gate's value carries ``gate_verdict`` where its verdict refuses (kernel.md 6)."""
-    gate = node.op.gate
-    top_level = plain.get(GATE_VERDICT) if isinstance(plain, dict) else None
-    verdicts = [*(node.verdicts or ()), *given]
-    if gate is not None and verdicts and isinstance(plain, dict):
-        if {gate_verdict(gate, verdict) for verdict in verdicts} == {REJECT}:
-            plain = {**plain, GATE_VERDICT: REJECT}
-        else:
-            plain = {key: value for key, value in plain.items() if key != GATE_VERDICT}
-    return plain, top_level if isinstance(top_level, str) else None
 
 
 def _predicates(

@@ -81,6 +81,16 @@ class Session(Runs):
         self._stack: AsyncExitStack | None = None
         self._includes = Includes(self)
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """Resource -> how many nodes at once."""
+        return dict(self._limits)
+
+    @property
+    def model(self) -> str | None:
+        """Who performs every role that a model performs; None leaves that to the roles."""
+        return self._model
+
     # --- life ----------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:

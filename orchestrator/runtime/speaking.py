@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from emissions import EMISSIONS, Emission
+from emissions import Emission
 from orchestrator.agents import Message
 from orchestrator.agents.backends import backend_for
 from orchestrator.agents.jobs import Job, Spent
@@ -17,8 +17,7 @@ from orchestrator.core.state import NodeState
 from orchestrator.flows.shapes import shape_fault
 from orchestrator.runtime.artifacts import declared
 from orchestrator.runtime.turns import RoleTurn
-from orchestrator.runtime.views import sources_of, speakers_above
-from roles import Artifact, Brief, Emitted, Handed, Prompt, Role, build_prompt
+from roles import Artifact, Brief, Prompt, Role, build_prompt
 from roles.prompts import offered
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def brief_of(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> Bri
         role=_leaving(role, node),
         grants=grants,
         channel="blocks" if role.program is not None else "tools",
-        assignees=_assignees(engine),
+        assignees=engine.bodies.assignees(),
         spawns=max(0, state.budget.spawns - state.spawns),
         gate="" if operation.gate is None else _gate(operation.gate.refuse_on),
         returns=returns,
@@ -109,9 +108,9 @@ def brief_of(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> Bri
         notices=tuple(_notices(node, turn)),
         instruction=turn.instruction,
         parameters=turn.parameters,
-        inputs=tuple(_handed(engine, node)),
+        inputs=tuple(engine.bodies.handed(node, turn)),
         failed={} if operation.inputs is not None else turn.failed,
-        emissions=tuple(_emitted(engine, node)),
+        emissions=tuple(engine.bodies.heard(node)),
     )
 
 
@@ -126,19 +125,6 @@ def _leaving(role: Role, node: NodeState) -> Role:
     artifacts = [Artifact(a.name, a.path, a.required, a.kind) for a in declared(node, role)]
     fields = {name: getattr(role, name) for name in Role.__dataclass_fields__ if name != "_"}
     return Role(**{**fields, "artifacts": tuple(artifacts)})
-
-
-def _assignees(engine: Engine) -> dict[str, str]:
-    names = engine.state.budget.assignees
-    roles = {
-        **{name: body.role for name, body in engine.prepared.bodies.items()},
-        **engine.prepared.speakers,
-    }
-    return {
-        name: role.description
-        for name, role in roles.items()
-        if role is not None and (names is None or name in names)
-    }
 
 
 def _gate(refuse_on: Sequence[str]) -> str:
@@ -165,25 +151,6 @@ def _notices(node: NodeState, turn: RoleTurn) -> Iterator[str]:
             "What you said up to your last answer stands. Continue your work from there; do not start over.\n"
             "[/CONTINUE]"
         )
-
-
-def _handed(engine: Engine, node: NodeState) -> Iterator[Handed]:
-    wanted = node.op.inputs
-    for name, source in sources_of(engine.state, node):
-        if source.value is None or source.status != "completed":
-            continue
-        if wanted is None or name in wanted:
-            yield Handed(name, _decode(source.value), source.op.role)
-
-
-def _emitted(engine: Engine, node: NodeState) -> Iterator[Emitted[Any]]:
-    """What ancestors emitted, in graph order; of the house's types, which anybody can read."""
-    for source in speakers_above(engine.state, node, node.op.inputs):
-        for entry in source.ledger:
-            kind = EMISSIONS.get(entry.kind)
-            if kind is not None and entry.child is None:
-                emission = kind.model_validate_json(entry.payload)
-                yield Emitted(emission, source.op.name, source.op.role, entry.attempt)
 
 
 def _sum(before: Usage | None, spent: Spent) -> Usage:

@@ -144,7 +144,7 @@ class Workers:
         if node.attempt != attempt or node.status is not Status.RUNNING:
             engine.settle(AttemptStopped(node.op.name, attempt, "never_started"), ())
             return True
-        turn = RoleTurn(engine, node, attempt)
+        turn = engine.turn_type(engine, node, attempt)
         if engine.reuse and self._reused(node, attempt):
             return True
         if node.op.timeout is not None or needs_preparation(engine, node):

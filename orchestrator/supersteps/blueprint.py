@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.core.supersteps.plan import StepPlan
+from orchestrator.supersteps.casting import Cast
 from orchestrator.supersteps.channels import Channel
+from roles import Role
 
 __all__ = ["Blueprint", "Branching", "NodeSpec"]
 
@@ -33,6 +35,7 @@ class NodeSpec:
         fn: ``async def fn(state, turn=None)``. takes_turn: it wants the turn as well.
         handler: ``async def fn(state, error)``, called when the last attempt failed.
         timeout: seconds of one attempt. branches: its conditional edges, in order.
+        role: who performs it in place of ``fn``. writes: the state key of the role's value.
     """
 
     name: str
@@ -41,6 +44,8 @@ class NodeSpec:
     handler: Callable[..., Any] | None = None
     timeout: float | None = None
     branches: tuple[Branching, ...] = ()
+    role: Role | None = None
+    writes: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,7 @@ class Blueprint:
 
     Attributes:
         entry: conditional edges from START. step_timeout: seconds of a whole step, or None.
+        cast: who performs the nodes that have a role.
     """
 
     name: str
@@ -60,3 +66,4 @@ class Blueprint:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     digest: str = field(default="")
+    cast: Cast = field(default_factory=Cast)

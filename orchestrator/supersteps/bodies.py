@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +16,21 @@ from orchestrator.core.state import NodeState
 from orchestrator.core.supersteps.facts import Route
 from orchestrator.core.supersteps.state import Activation
 from orchestrator.core.supersteps.writes import Written, encode_writes
-from orchestrator.runtime.bodies import Bodies
+from orchestrator.runtime.bodies import Bodies, emitted_by
 from orchestrator.runtime.outcomes import failure_of
+from orchestrator.runtime.preparing import said_by
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.values import encode, settle
 from orchestrator.supersteps.blueprint import NodeSpec
 from orchestrator.supersteps.errors import InvalidUpdateError
 from orchestrator.supersteps.folding import folded, writes_of
 from orchestrator.supersteps.looking import question_text
+from orchestrator.supersteps.performing import Performed, performed
 from orchestrator.supersteps.routing import Routing, chosen, routes_of
+from orchestrator.supersteps.turns import StepTurn
 from orchestrator.supersteps.view import StateView
 from orchestrator.supersteps.words import ASKING, Command
-from roles import NodeError, NotApplicable, Role
+from roles import Emitted, Handed, NodeError, NotApplicable
 
 if TYPE_CHECKING:
     from orchestrator.supersteps.engine import StepEngine
@@ -50,24 +53,41 @@ class Gives(msgspec.Struct):
     routing: Routing
     replaces: bool = False
     handled: Failure | None = None
+    performed: Performed | None = None
 
 
 def finished(engine: Any, node: NodeState, turn: RoleTurn, value: Any) -> tuple[Finish, list[bytes]]:
     """The command for a task that has finished."""
     given: Gives = value
+    said = given.performed
+    values = [given.writes, *(() if said is None else said.payloads)]
+    before = len(values)
     routes = tuple(
-        route if route.value is None else Route(route.to, route.value + 1, route.key, route.send)
+        route if route.value is None else Route(route.to, route.value + before, route.key, route.send)
         for route in given.routing.routes
     )
+    values += given.routing.values
+    name, attempt, handled = node.op.name, turn.attempt, given.handled
+    if said is None and turn.branch is None and turn.usage is None:
+        command = Finish(name, attempt, value=0, routes=routes, replaces=given.replaces, handled=handled)
+        return command, values
+    said = said or Performed([], [])
     command = Finish(
-        node.op.name,
-        turn.attempt,
+        name,
+        attempt,
         value=0,
+        emissions=said.emissions,
+        proposals=said.proposals,
+        gate_verdict=said.gate_verdict,
+        only_escalation=said.only_escalation,
+        usage=turn.usage,
+        said=said_by(turn, values, failed=handled is not None),
+        artifacts=turn.left,
         routes=routes,
         replaces=given.replaces,
-        handled=given.handled,
+        handled=handled,
     )
-    return command, [given.writes, *given.routing.values]
+    return command, values
 
 
 class _Asker:
@@ -104,24 +124,43 @@ class StepBodies(Bodies):
 
         return body
 
-    def on_thread(self, node: NodeState) -> bool:
-        """False: nodes are coroutines."""
-        return False
+    def handed(self, node: NodeState, turn: RoleTurn) -> Iterator[Handed]:
+        """The state keys that a model is shown; nothing where its task was sent something else."""
+        assert isinstance(turn, StepTurn)
+        yield from turn.handed()
 
-    def role_of(self, node: NodeState) -> Role | None:
-        """None: a plain function has no role."""
-        return None
+    def heard(self, node: NodeState) -> Iterator[Emitted[Any]]:
+        """What tasks of earlier steps emitted since the input."""
+        for said in self._steps.steps.agents.ledger:
+            if node.op.inputs is None or said.node in node.op.inputs:
+                yield from emitted_by(said.task, said.role, said.entries)
+
+    def assignees(self) -> Mapping[str, str]:
+        """The nodes: a request to grow sends one of them a task."""
+        nodes, allowed = self._steps.blueprint.nodes, self._steps.state.budget.assignees
+        return {
+            name: "" if spec.role is None else spec.role.description
+            for name, spec in nodes.items()
+            if allowed is None or (spec.role is not None and spec.role.name in allowed)
+        }
 
     async def _run(self, node: NodeState, turn: RoleTurn) -> Gives:
         engine = self._steps
         task = engine.steps.active[node.op.name]
         spec = engine.blueprint.nodes[task.node]
         snapshot = engine.snapshot
+        assert isinstance(turn, StepTurn)
+        turn.task, turn.snapshot = task, snapshot
         ASKING.set(_Asker(turn))
         handled = None
         try:
-            given = await self._called(spec, task, turn, snapshot)
-            return await self._given(spec, task, snapshot, given)
+            given = await self._called(node, spec, turn)
+            if spec.role is None:
+                return await self._given(spec, task, snapshot, given)
+            said = performed(engine, node, turn, spec, given)
+            gives = await self._given(spec, task, snapshot, said.given, leads=not said.rejects)
+            gives.performed = said
+            return gives  # noqa: TRY300 (what is raised above is what a handler may answer for)
         except NotApplicable:
             raise
         except Exception as error:
@@ -140,11 +179,12 @@ class StepBodies(Bodies):
             return msgspec.json.decode(task.arg or b"null")
         return StateView(self._steps.blueprint.channels, snapshot)
 
-    async def _called(
-        self, spec: NodeSpec, task: Activation, turn: RoleTurn, snapshot: Mapping[str, bytes]
-    ) -> Any:
-        state = self._input(task, snapshot)
-        call = spec.fn(state, turn) if spec.takes_turn else spec.fn(state)
+    async def _called(self, node: NodeState, spec: NodeSpec, turn: StepTurn) -> Any:
+        if spec.role is not None:
+            call = super().of(node)(turn)
+        else:
+            state = self._input(turn.task, turn.snapshot)
+            call = spec.fn(state, turn) if spec.takes_turn else spec.fn(state)
         seconds, what = self._steps.seconds_left(spec)
         if seconds is None:
             return await call
@@ -158,9 +198,15 @@ class StepBodies(Bodies):
         raise TimeoutError(message)
 
     async def _given(
-        self, spec: NodeSpec, task: Activation, snapshot: Mapping[str, bytes], given: Any
+        self,
+        spec: NodeSpec,
+        task: Activation,
+        snapshot: Mapping[str, bytes],
+        given: Any,
+        *,
+        leads: bool = True,
     ) -> Gives:
-        """Check what a node gave, and find out where it leads."""
+        """Check what a node gave, and find out where it leads, unless its gate rejects."""
         engine = self._steps
         channels, nodes = engine.blueprint.channels, engine.blueprint.nodes
         if given is None and not spec.branches:
@@ -174,16 +220,24 @@ class StepBodies(Bodies):
         raw = encode_writes(writes)
         routing = Routing([], [], set())
         goto = [target for command in commands for target in _several(command.goto)]
+        if not leads:
+            return Gives(self._kept(task, writes), routing)
         if not goto:
             await self._branch(spec, routing, folded(channels, snapshot, [(task.name, raw)]))
         for command in commands:
             routes_of(routing, command.also, nodes, f"{spec.name}.also")
         routes_of(routing, goto, nodes, f"{spec.name}.goto")
+        return Gives(self._kept(task, writes, raw), routing, bool(goto))
+
+    def _kept(self, task: Activation, writes: list[Written], raw: bytes | None = None) -> bytes:
+        """What is recorded of a task's writes; the rest lives in this process only."""
+        channels = self._steps.blueprint.channels
         kept = [one for one in writes if channels[one.key].tracked]
         if len(kept) < len(writes):
-            engine.keep_untracked(task.name, [one for one in writes if not channels[one.key].tracked])
-            raw = encode_writes(kept)
-        return Gives(raw, routing, bool(goto))
+            self._steps.keep_untracked(task.name, [one for one in writes if not channels[one.key].tracked])
+        elif raw is not None:
+            return raw
+        return encode_writes(kept)
 
     async def _branch(self, spec: NodeSpec, routing: Routing, seen: Mapping[str, bytes]) -> None:
         blueprint = self._steps.blueprint

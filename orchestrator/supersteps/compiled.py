@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from orchestrator.core.spec import Budget
@@ -26,13 +25,12 @@ class CompiledGraph:
     def __init__(
         self,
         blueprint: Blueprint,
+        session: Session,
         *,
-        session: Session | None = None,
-        journal: str | Path | None = None,
         concurrency: int | None = None,
     ) -> None:
         self.blueprint = blueprint
-        self._driver = Driver(blueprint, session or Session(journal=journal), concurrency)
+        self._driver = Driver(blueprint, session, concurrency)
 
     async def invoke(
         self,

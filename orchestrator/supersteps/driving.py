@@ -111,7 +111,9 @@ class Driver:
         options = self._options(thread, drive)
         told: list[Told] = []
         if thread.last is None:
-            plan = Plan(name=self.blueprint.name, budget=self._budget(drive.budget))
+            plan = Plan(
+                name=self.blueprint.name, budget=self._budget(drive.budget), limits=self.session.limits
+            )
             told.append((Open(thread.id, plan, self.blueprint.plan, time=utc_now()), ()))
         said = _said(given)
         if isinstance(said, Command):

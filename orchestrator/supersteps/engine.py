@@ -20,11 +20,14 @@ from orchestrator.core.supersteps.writes import Written, encode_writes
 from orchestrator.runtime.effects import Effects
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.planning import Prepared
+from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.wiring import Wiring
 from orchestrator.runtime.workers import Workers
 from orchestrator.supersteps.blueprint import Blueprint, NodeSpec
 from orchestrator.supersteps.bodies import StepBodies, finished
+from orchestrator.supersteps.branching import StepBranches
 from orchestrator.supersteps.folding import fold
+from orchestrator.supersteps.turns import StepTurn
 
 __all__ = ["StepEngine"]
 
@@ -72,11 +75,16 @@ class StepEngine(Engine):
 
     effects_type: ClassVar[type[Effects]] = _StepEffects
     workers_type: ClassVar[type[Workers]] = _StepWorkers
+    turn_type: ClassVar[type[RoleTurn]] = StepTurn
 
     def __init__(self, run_id: str, blueprint: Blueprint, wiring: Wiring, machine: SuperstepMachine) -> None:
         """``machine``: empty for a new thread, else folded from its records."""
         self.blueprint = blueprint
-        super().__init__(run_id, Prepared(machine.state.plan), wiring, Definition(), machine)
+        prepared = Prepared(
+            machine.state.plan, bodies=blueprint.cast.bodies, speakers=blueprint.cast.speakers
+        )
+        super().__init__(run_id, prepared, wiring, Definition(), machine)
+        self.branches = StepBranches()
         self.bodies = StepBodies(self)
         self.returned = finished
         self._snapshot: Mapping[str, bytes] = {}

@@ -6,16 +6,19 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Unpack, get_args, get_origin, get_type_hints
 
 from orchestrator.core.spec import Operation, name_fault
 from orchestrator.core.supersteps.plan import END, START, Join, StepNode, StepPlan
 from orchestrator.errors import DuplicateNodeError, GraphError, UnknownNodeError
+from orchestrator.flows.operations import default_name
 from orchestrator.runtime.session import Session
 from orchestrator.supersteps.blueprint import Blueprint, Branching, NodeSpec
+from orchestrator.supersteps.casting import RoleOptions, cast_for, role_node
 from orchestrator.supersteps.compiled import CompiledGraph
 from orchestrator.supersteps.policies import RetryPolicy, TimeoutPolicy
 from orchestrator.supersteps.schema import channels_of
+from roles import Catalogue, Role
 
 __all__ = ["StateGraph"]
 
@@ -44,34 +47,39 @@ class StateGraph:
         self._edges: dict[str, list[str]] = {START: []}
         self._branches: dict[str, list[tuple[Branching, tuple[str, ...] | None]]] = {}
         self._joins: list[Join] = []
+        self._roles = Catalogue()
 
     def add_node(
         self,
-        name: str | Callable[..., Any],
-        fn: Callable[..., Any] | None = None,
+        name: str | Callable[..., Any] | Role,
+        fn: Callable[..., Any] | Role | None = None,
         *,
         defer: bool = False,
         retry: RetryPolicy | None = None,
         timeout: TimeoutPolicy | float | None = None,
         error_handler: Callable[..., Any] | None = None,
         destinations: Sequence[str] = (),
+        **options: Unpack[RoleOptions],
     ) -> StateGraph:
         """Add a node.
 
         Args:
-            name: its name; a function stands for its own. fn: ``async def fn(state, turn=None)``.
+            name: its name; a function or a role stands for its own.
+            fn: ``async def fn(state, turn=None)``, or a role, which is given its turn.
             defer: it runs when nothing else is left to run.
             retry, timeout: see the policies; seconds are a timeout of one attempt.
             error_handler: ``async def fn(state, error)``: called when the last attempt has failed; what it
                 returns counts as the node's. Without a goto the node's edges are followed.
             destinations: nodes that its Commands may name; joins wait for what they may reach.
+            options: of a role's node, see RoleOptions: ``writes=``, ``gate=``, ``instruction=``, ...
 
         Raises:
-            GraphError: a name that is taken or no name, a function that is not async.
+            GraphError: a name that is taken or no name, a function that is not async, a key that is none.
+            OperationError: an option does not fit. RoleError: two roles have one name.
         """
         if not isinstance(name, str):
             fn = name
-            name = fn.__name__
+            name = default_name("operate", fn) if isinstance(fn, Role) else fn.__name__
         if fn is None:
             raise GraphError(f"node {name!r} has no function; give add_node(name, fn)")
         if name in (START, END) or (fault := name_fault(name)):
@@ -79,16 +87,25 @@ class StateGraph:
         if name in self._nodes:
             raise DuplicateNodeError(f"there is a node {name!r} already; give it another name")
         seconds = timeout.run if isinstance(timeout, TimeoutPolicy) else timeout
+        retries = None if retry is None else retry.spec()
+        if isinstance(fn, Role):
+            self._roles.add(fn)
+            operation = role_node(name, fn, self.channels, retries, options)
+            seconds = fn.timeout if seconds is None else seconds
+        elif options:
+            raise GraphError(f"node {name!r} is a function; {', '.join(options)} are for the node of a role")
+        else:
+            operation = Operation(name=name, verb="step", retry=retries, emits=())
         self._nodes[name] = NodeSpec(
             name=name,
             fn=fn,
-            takes_turn=_takes_turn(name, fn),
+            takes_turn=not isinstance(fn, Role) and _takes_turn(name, fn),
             handler=error_handler,
             timeout=seconds,
+            role=fn if isinstance(fn, Role) else None,
+            writes=operation.writes,
         )
-        self._operations[name] = Operation(
-            name=name, verb="step", retry=None if retry is None else retry.spec(), emits=()
-        )
+        self._operations[name] = operation
         self._edges.setdefault(name, [])
         self._destinations[name] = tuple(destinations)
         if defer:
@@ -159,7 +176,8 @@ class StateGraph:
             step_timeout: seconds that a step may take; what has not finished then fails with TimeoutError.
 
         Raises:
-            GraphError: no entry point, or an edge names a node that does not exist.
+            GraphError: no entry point, an edge names a node that does not exist, a gate cannot judge.
+            OperationError: nothing performs a role.
         """
         if session is not None and journal is not None:
             raise GraphError("give a session or a journal: a session has its own journal")
@@ -168,14 +186,18 @@ class StateGraph:
             name: replace(spec, branches=tuple(branch for branch, _ in self._branches.get(name, ())))
             for name, spec in self._nodes.items()
         }
+        session = session or Session(journal=journal)
+        cast = cast_for(self._operations, self._roles, session.model)
         blueprint = Blueprint(
             name=self.name,
             plan=StepPlan(
-                nodes=tuple(self._step_node(name) for name in nodes),
+                nodes=tuple(self._step_node(name, cast.operations) for name in nodes),
                 entry=tuple(self._edges[START]),
                 joins=tuple(self._joins),
                 channels={key: channel.kind for key, channel in self.channels.items()},
+                roles=cast.specs,
             ),
+            cast=cast,
             nodes=nodes,
             channels=dict(self.channels),
             entry=tuple(branch for branch, _ in self._branches.get(START, ())),
@@ -183,9 +205,9 @@ class StateGraph:
             before=tuple(interrupt_before),
             after=tuple(interrupt_after),
         )
-        return CompiledGraph(blueprint, session=session, journal=journal, concurrency=concurrency)
+        return CompiledGraph(blueprint, session, concurrency=concurrency)
 
-    def _step_node(self, name: str) -> StepNode:
+    def _step_node(self, name: str, cast: Mapping[str, Operation]) -> StepNode:
         branches: dict[str, None] | None = dict.fromkeys(self._destinations[name])
         for _, targets in self._branches.get(name, ()):
             if targets is None or branches is None:
@@ -193,7 +215,7 @@ class StateGraph:
             else:
                 branches |= dict.fromkeys(targets)
         return StepNode(
-            operation=self._operations[name],
+            operation=cast.get(name, self._operations[name]),
             targets=tuple(self._edges[name]),
             branches=None if branches is None else tuple(one for one in branches if one != END),
             deferred=name in self._deferred,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +22,7 @@ from orchestrator.supersteps.results import Interrupt, StateSnapshot, StepResult
 from orchestrator.supersteps.view import plain_state
 
 __all__ = [
+    "VERDICT",
     "asked",
     "failures_of",
     "history",
@@ -32,6 +33,10 @@ __all__ = [
     "snapshot",
     "values_of",
 ]
+
+
+#: Ends the id under which an undecided gate waits for a person's verdict.
+VERDICT: Final = "verdict"
 
 
 def question_text(value: Any, raw: bytes) -> str:
@@ -55,6 +60,9 @@ def interrupts_of(state: RunState) -> tuple[Interrupt, ...]:
     found = []
     for name, task in steps.active.items():
         node = state.nodes[name]
+        if node.judgement == "undecided":
+            text = f"a verdict: {node.rationale}"
+            found.append(Interrupt(f"{name}:{VERDICT}", text, name, task.node, ""))
         if node.status is not Status.ASKING:
             continue
         found += [

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from emissions import VerdictValue
 from orchestrator.core.spec import Budget
 from orchestrator.core.status import Status
 from orchestrator.core.supersteps.commands import Edit, Given, GoOn, Resolve, TakeInput
@@ -241,9 +242,22 @@ def _answers(thread: Thread, resume: Answer | Answers | None) -> tuple[list[Give
     for identity, value in given.items():
         if identity not in open_:
             raise OperationError(f"{identity!r} is no open interrupt; there are {', '.join(open_) or 'none'}")
-        values.append(settle(value, "answer")[0])
+        said = value if open_[identity].key else _verdict(identity, value)
+        values.append(settle(said, "answer")[0])
         answers.append(Given(open_[identity].task, open_[identity].key, len(values) - 1))
     return answers, values
+
+
+def _verdict(identity: str, value: object) -> str:
+    """A person's verdict for an undecided gate.
+
+    Raises:
+        OperationError: it is none of the four.
+    """
+    try:
+        return VerdictValue(value).value  # type: ignore[arg-type]
+    except ValueError:
+        raise OperationError(f"{identity}: {value!r} is no verdict; give {', '.join(VerdictValue)}") from None
 
 
 async def edit(blueprint: Blueprint, thread: Thread, update: object, as_node: str) -> Told:

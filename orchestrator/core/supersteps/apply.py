@@ -14,6 +14,8 @@ from orchestrator.core.settling import free, leave_status
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, Status
 from orchestrator.core.supersteps import facts as s
+from orchestrator.core.supersteps.agents import Agents
+from orchestrator.core.supersteps.apply_agents import AGENTS, behind_us, keep_prefixes, sent, speaks_on
 from orchestrator.core.supersteps.plan import reach_of
 from orchestrator.core.supersteps.state import Activation, Leaving, Routed, StepState, task_name
 from orchestrator.core.supersteps.writes import behind, only_write
@@ -33,6 +35,7 @@ def _planned(state: RunState, fact: s.StepsPlanned, _frame: Frame) -> None:
     steps.plan = fact.plan
     steps.nodes = {node.name: node for node in fact.plan.nodes}
     steps.reach = reach_of(fact.plan)
+    state.roles = {role.name: role for role in fact.plan.roles}
     if fact.budget is not None:
         state.budget = fact.budget
         state.metered = fact.budget.tokens is not None or fact.budget.cost_usd is not None
@@ -93,11 +96,16 @@ def _saved(state: RunState, fact: s.CheckpointSaved, frame: Frame) -> None:
     steps.held = False
     if not fact.more:
         _clear(state, steps)
+    if fact.source == "input":
+        state.spawns, state.tokens, state.cost_usd = 0, 0, 0.0
+        steps.agents = Agents(branches=steps.agents.branches)
 
 
 def _activation(steps: StepState, entry: s.Entry, frame: Frame) -> Activation:
     if entry.stays:
         return steps.frontier[entry.index]
+    if entry.spawned:
+        return sent(steps, entry)
     if entry.task:
         arg = steps.leaving[entry.task].routes[entry.index].arg
     else:
@@ -111,6 +119,7 @@ def _clear(state: RunState, steps: StepState) -> None:
         node = state.nodes.pop(name, None)
         if node is None:
             continue
+        behind_us(steps.agents, steps.active[name].node, node)
         if node.status not in TERMINAL:
             leave_status(state, node)
             free(state, node)
@@ -122,6 +131,7 @@ def _clear(state: RunState, steps: StepState) -> None:
         if name in state.rejected:
             state.rejected.remove(name)
     steps.active = {}
+    steps.agents.spawned, steps.agents.numbers = {}, {}
     steps.leaving, steps.refused, steps.instead = {}, {}, {}
     steps.open = steps.settled = False
 
@@ -148,8 +158,12 @@ def _started(state: RunState, fact: s.StepStarted, _frame: Frame) -> None:
     for place, (name, one) in enumerate(zip(fact.active, steps.frontier, strict=True)):
         steps.active[name] = msgspec.structs.replace(one, name=name)
         operation = msgspec.structs.replace(steps.nodes[one.node].operation, name=name)
-        state.nodes[name] = NodeState(operation, Birth(place), name)
+        node = state.nodes[name] = NodeState(operation, Birth(place), name)
+        if operation.speaks:
+            node.branch = speaks_on(steps, steps.active[name], fresh=operation.fresh)
         steps.visits[one.node] = steps.visits.get(one.node, 0) + 1
+    if steps.agents.branches:
+        keep_prefixes(state)
     steps.tasks += len(fact.active)
     state.live += len(fact.active)
     steps.frontier = ()
@@ -194,4 +208,5 @@ STEPS: Mapping[type[Fact], Callable[[Any, Any, Frame], None]] = {
     s.WriteRefused: _refused,
     s.WriteResolved: _resolved,
     s.BreakpointReached: _breakpoint,
+    **AGENTS,
 }

@@ -18,6 +18,8 @@ class _Account(Protocol):
 
     budget: Budget
     tasks: tuple[str, ...]
+    sent: dict[str, None]
+    spawns: int
     nodes: MutableMapping[str, Told]
 
     def breach(self, text: str) -> None:
@@ -34,6 +36,9 @@ def _planned(account: _Account, fact: s.StepsPlanned) -> None:
 def _started(account: _Account, fact: s.StepStarted) -> None:
     """A step's tasks are admitted once, when it begins."""
     if not fact.resumed:
+        for name in account.sent.keys() - set(fact.active):
+            account.breach(f"{name} was asked for and is no task of step {fact.step}")
+        account.sent = {}
         account.tasks = fact.active
         for name in fact.active:
             account.admit(name)
@@ -43,6 +48,9 @@ def _saved(account: _Account, fact: s.CheckpointSaved) -> None:
     """A step that is behind us had settled, every task of it (law 11)."""
     if fact.keeps or fact.more:
         return
+    if fact.source != "step":
+        # what was pending is replaced
+        account.sent = {}
     for name in account.tasks:
         node = account.nodes.pop(name)
         if not node.settled:
@@ -50,9 +58,37 @@ def _saved(account: _Account, fact: s.CheckpointSaved) -> None:
     account.tasks = ()
 
 
+def _updated(account: _Account, fact: s.StateUpdated) -> None:
+    """Each input has the whole of the budget."""
+    if fact.source == "input":
+        account.spawns = 0
+
+
+def _spawned(account: _Account, fact: s.TaskSpawned) -> None:
+    """Asked for once, by a task that runs, under the cap (laws 3, 4)."""
+    if fact.task in account.sent:
+        account.breach(f"{fact.task} is asked for twice")
+    if not account.nodes[fact.node].alive:
+        account.breach(f"{fact.node} asks for {fact.task} and does not run")
+    account.sent[fact.task] = None
+    account.spawns += 1
+    if account.spawns > account.budget.spawns:
+        account.breach(f"{fact.task} is spawn {account.spawns}, at most {account.budget.spawns}")
+
+
+def _withdrawn(account: _Account, fact: s.TasksWithdrawn) -> None:
+    for name in fact.tasks:
+        if name not in account.sent:
+            account.breach(f"{name} is withdrawn and was not asked for")
+        account.sent.pop(name, None)
+
+
 #: Any: the table pairs each kind of fact with the function that takes it.
 STEP_RULES: Mapping[type[Fact], Callable[[Any, Any], None]] = {
     s.StepsPlanned: _planned,
     s.StepStarted: _started,
     s.CheckpointSaved: _saved,
+    s.StateUpdated: _updated,
+    s.TaskSpawned: _spawned,
+    s.TasksWithdrawn: _withdrawn,
 }

@@ -23,6 +23,8 @@ __all__ = [
     "StepSettled",
     "StepStarted",
     "StepsPlanned",
+    "TaskSpawned",
+    "TasksWithdrawn",
     "WriteRefused",
     "WriteResolved",
 ]
@@ -68,6 +70,7 @@ class Entry(_Part, frozen=True):
         node: what runs. key: of its Send. send: it has an argument of its own.
         task, index: the argument is that of this task's route. value: or stands in the record's values.
         stays: it is the entry ``index`` of the frontier before.
+        spawned: it is what ``task`` asked for as number ``index``, counted from 0.
     """
 
     node: str
@@ -77,6 +80,7 @@ class Entry(_Part, frozen=True):
     value: int | None = None
     key: str | None = None
     stays: bool = False
+    spawned: bool = False
 
 
 class StepsPlanned(Fact, frozen=True):
@@ -160,6 +164,34 @@ class WriteResolved(Fact, frozen=True):
     value: int | None = None
 
 
+class TaskSpawned(Fact, frozen=True):
+    """A task's SpawnRequest was taken: ``task`` of the node ``to`` is sent at this step's boundary.
+
+    ``value`` holds its parameters. ``depth``: generations below a task that nobody asked for.
+    """
+
+    positions: ClassVar[tuple[str, ...]] = ("value",)
+
+    node: str
+    task: str
+    to: str
+    key: str
+    assignee: str | None = None
+    value: int | None = None
+    instruction: str = ""
+    reason: str = ""
+    independent: bool = False
+    depth: int = 1
+
+
+class TasksWithdrawn(Fact, frozen=True):
+    """Tasks that were asked for are not sent: their gate rejected, or what asked for them runs again."""
+
+    node: str
+    tasks: tuple[str, ...]
+    reason: str = ""
+
+
 class StepCompleted(Fact, frozen=True):
     """The step's writes are folded and its checkpoint is saved."""
 
@@ -184,4 +216,6 @@ STEP_FACTS: tuple[type[Fact], ...] = (
     WriteRefused,
     WriteResolved,
     BreakpointReached,
+    TaskSpawned,
+    TasksWithdrawn,
 )

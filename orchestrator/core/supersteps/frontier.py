@@ -76,7 +76,7 @@ def select(steps: StepState, tasks: Sequence[tuple[Activation, Leaving | None]])
 
     Args:
         steps: read only.
-        tasks: those that completed, in their order; a gate that rejected is not among them.
+        tasks: in their order; a gate that rejected leads nowhere, but to what does not depend on it.
     """
     making = _Making(steps)
     for task, leaving in tasks:
@@ -84,6 +84,10 @@ def select(steps: StepState, tasks: Sequence[tuple[Activation, Leaving | None]])
             _static(making, task.node)
         if leaving is not None:
             _chosen(making, task.name, leaving)
+        for index, asked in enumerate(steps.agents.spawned.get(task.name, ())):
+            making.entries.append(
+                Entry(asked.node, send=True, task=task.name, index=index, key=asked.key, spawned=True)
+            )
     return _finished(making)
 
 

@@ -8,7 +8,7 @@ from orchestrator.core.state import RunState
 from orchestrator.core.status import TERMINAL, Status
 from orchestrator.core.supersteps.state import StepState
 
-__all__ = ["owed", "step_laws", "tasks_of"]
+__all__ = ["all_there", "owed", "step_laws", "tasks_of", "tokens_behind"]
 
 
 def owed(state: RunState) -> bool:
@@ -19,6 +19,16 @@ def owed(state: RunState) -> bool:
 def tasks_of(state: RunState) -> frozenset[str]:
     """The tasks of the present step: nodes that nobody spawned."""
     return frozenset() if state.steps is None else frozenset(state.steps.active)
+
+
+def all_there(state: RunState) -> bool:
+    """True while every node that was ever counted still stands in the state."""
+    return not state.epoch and state.steps is None
+
+
+def tokens_behind(state: RunState) -> int:
+    """Tokens of tasks whose step is complete, since the input."""
+    return 0 if state.steps is None else state.steps.agents.tokens
 
 
 def step_laws(state: RunState) -> Iterator[str]:
@@ -33,7 +43,7 @@ def step_laws(state: RunState) -> Iterator[str]:
     for name, task in steps.active.items():
         if task.node not in steps.nodes:
             yield f"{name} is of {task.node!r}, which is no node"
-    for name in (*steps.leaving, *steps.refused, *steps.instead):
+    for name in (*steps.leaving, *steps.refused, *steps.instead, *steps.agents.spawned):
         if name not in steps.active:
             yield f"{name} has an outcome and is no task of the step"
     if steps.settled and any(node.status not in TERMINAL for node in state.nodes.values()):

@@ -17,12 +17,13 @@ from orchestrator.core.closing import stop_run
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import GraphPlanned, NodeCompleted, NodeReopened, RunResumed, RunStarted
 from orchestrator.core.machine import HANDLERS, GraphMachine
-from orchestrator.core.resuming import EVERY_FAILED, resume
+from orchestrator.core.resuming import resume
 from orchestrator.core.status import LIVE, RunReason, Status
 from orchestrator.core.supersteps import commands as sc
 from orchestrator.core.supersteps import facts as s
 from orchestrator.core.supersteps import rules
 from orchestrator.core.supersteps.frontier import select
+from orchestrator.core.supersteps.growing import withdraw
 from orchestrator.core.supersteps.plan import END
 from orchestrator.core.supersteps.state import Activation, Leaving, Routed
 from orchestrator.core.table import settle
@@ -105,9 +106,10 @@ def _go_on(decision: Decision, command: sc.GoOn) -> None:
     state = decision.state
     steps = rules.steps_of(state)
     steps.before, steps.after = command.before, command.after
-    cancelled = [name for name, node in state.nodes.items() if node.status is Status.CANCELLED]
-    reopen = () if command.goes else (EVERY_FAILED, *cancelled)
+    reopen = () if command.goes else _again(decision, command)
     resume(decision, c.Resume(command.time, command.epoch, command.budget, (), reopen))
+    for name in reopen:
+        withdraw(decision, name, "what asked for it runs again", independent=True)
     if command.steps is not None or command.rename:
         decision.fact(s.StepsPlanned(command.steps or steps.plan, command.rename))
     if command.patches:
@@ -124,11 +126,22 @@ def _go_on(decision: Decision, command: sc.GoOn) -> None:
             # it was to be folded when the process died
             decision.fact(s.StepSettled(steps.step))
     for given in command.answers:
-        control.answer(decision, c.Answer(given.task, given.key, given.value))
+        control.answer(decision, c.Answer(given.task, given.key or None, given.value))
     if not command.answers:
         for node in list(state.nodes.values()):
             if node.status is Status.ASKING:
                 decision.recommend(node, Status.READY)
+
+
+def _again(decision: Decision, command: sc.GoOn) -> tuple[str, ...]:
+    """Tasks that run again: what failed or was cancelled, and gates for which nobody gives a verdict."""
+    judged = {one.task for one in command.answers if not one.key}
+    return tuple(
+        name
+        for name, node in decision.state.nodes.items()
+        if name not in judged
+        and (node.status in {Status.FAILED, Status.CANCELLED} or node.judgement == "undecided")
+    )
 
 
 def _edit(decision: Decision, command: sc.Edit) -> None:
@@ -196,6 +209,7 @@ def _resolve(decision: Decision, command: sc.Resolve) -> None:
     decision.fact(s.WriteResolved(command.node, command.how, command.value))
     if command.how == "rerun":
         node = decision.state.nodes[command.node]
+        withdraw(decision, command.node, "what asked for it runs again", independent=True)
         decision.fact(NodeReopened(command.node, node.generation + 1, "its write was refused"))
     rules.rest(decision)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from orchestrator.core.spec import Operation
+from orchestrator.core.spec import Operation, RoleSpec
 
 __all__ = ["END", "START", "Join", "StepNode", "StepPlan", "reach_of"]
 
@@ -56,12 +56,14 @@ class StepPlan(_Spec, frozen=True):
     Attributes:
         nodes: in declaration order. entry: static edges from START. joins: edges from lists.
         channels: state key -> kind of its channel, for display; the functions stay in the runtime.
+        roles: what the nodes' roles may emit.
     """
 
     nodes: tuple[StepNode, ...] = ()
     entry: tuple[str, ...] = ()
     joins: tuple[Join, ...] = ()
     channels: dict[str, str] = {}
+    roles: tuple[RoleSpec, ...] = ()
 
 
 def reach_of(plan: StepPlan) -> dict[str, frozenset[str]]:

@@ -7,17 +7,19 @@ that every node shares. What stands here is what happens between tasks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from emissions import Refused
 from orchestrator.core.closing import conclude, suspend_run
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import NodeReady, RunEnded, RunSuspended
 from orchestrator.core.state import RunState
-from orchestrator.core.status import RunReason, Status
+from orchestrator.core.status import LIVE, RunReason, Status
 from orchestrator.core.supersteps import facts as s
 from orchestrator.core.supersteps.apply import names_of
 from orchestrator.core.supersteps.commands import Fault
 from orchestrator.core.supersteps.frontier import Selection, select, waiting_joins
+from orchestrator.core.supersteps.growing import withdraw
 from orchestrator.core.supersteps.state import Activation, Leaving, StepState
 
 __all__ = [
@@ -33,6 +35,9 @@ __all__ = [
     "stop_late",
     "suspend",
 ]
+
+#: Where a task leads whose gate rejected (engine.md 31).
+_NOWHERE: Final = Leaving(replaces=True)
 
 
 def steps_of(state: RunState) -> StepState:
@@ -61,10 +66,10 @@ def boundary(decision: Decision, patches: Sequence[s.Patch]) -> None:
     state = decision.state
     steps = steps_of(state)
     tasks: list[tuple[Activation, Leaving | None]] = []
-    rejected = []
     for name, task in steps.active.items():
         if state.nodes[name].judgement == "rejected":
-            rejected.append(task.node)
+            withdraw(decision, name, "its gate rejected")
+            tasks.append((task, _NOWHERE))
         else:
             tasks.append((task, steps.leaving.get(name)))
     selection = select(steps, tasks)
@@ -81,9 +86,6 @@ def boundary(decision: Decision, patches: Sequence[s.Patch]) -> None:
         )
     )
     decision.fact(s.StepCompleted(steps.step))
-    if rejected and not entries:
-        decision.fact(RunEnded(RunReason.GATE_REJECTED, ", ".join(rejected)))
-        return
     hit = tuple(dict.fromkeys(node for node in done if node in steps.after or "*" in steps.after))
     if hit and (entries or selection.deferred):
         _hold(decision, "after", hit)
@@ -136,7 +138,7 @@ def advance(decision: Decision) -> None:
         return
     if not steps.open:
         _begin(decision, steps)
-    elif state.live or state.failed_unhandled or state.cancelling:
+    elif state.live or state.failed_unhandled or state.undecided or state.cancelling:
         if not state.running:
             conclude(decision)
     elif steps.refused:
@@ -181,6 +183,9 @@ def _hold(decision: Decision, when: str, nodes: tuple[str, ...]) -> None:
 
 
 def _finish(decision: Decision, steps: StepState) -> None:
+    if steps.agents.rejected:
+        decision.fact(RunEnded(RunReason.GATE_REJECTED, ", ".join(steps.agents.rejected)))
+        return
     waiting = [f"{target} waits for {', '.join(missing)}" for target, missing in waiting_joins(steps)]
     if waiting:
         decision.fact(RunSuspended(RunReason.STUCK, {}, "; ".join(waiting)))
@@ -218,6 +223,8 @@ def rest(decision: Decision) -> None:
         decision.fact(RunEnded(RunReason.FAILED, "edited; what failed is still to be run again"))
     elif steps.open and state.asking:
         suspend(decision, RunReason.AWAITING_ANSWER, "")
+    elif steps.open and state.undecided:
+        suspend(decision, RunReason.GATE_UNDECIDED, "")
     elif steps.open or steps.frontier or steps.deferred:
         suspend(decision, RunReason.INTERRUPTED, _next(steps) if steps.frontier else "")
     else:
@@ -229,7 +236,7 @@ def suspend(decision: Decision, reason: str, detail: str) -> None:
     waiters = {
         name: "an answer" if node.status is Status.ASKING else "the run to go on"
         for name, node in decision.state.nodes.items()
-        if node.status not in {Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.SKIPPED}
+        if node.status in LIVE or node.judgement == "undecided"
     }
     decision.fact(RunSuspended(reason, waiters, detail))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from orchestrator.core.fact_base import Failure
+from orchestrator.core.supersteps.agents import Agents
 from orchestrator.core.supersteps.plan import StepNode, StepPlan
 
 __all__ = ["Activation", "Leaving", "Routed", "StepState", "task_name"]
@@ -15,6 +16,7 @@ class Activation(msgspec.Struct, frozen=True, gc=False):
 
     ``name`` is its identity (supersteps.md 7): the node, the step of its thread, and for a Send its key or
     its number among the node's Sends. Steps are counted over the whole thread, so no name comes twice.
+    ``instruction``, ``depth``: of a task that another one asked for.
     """
 
     name: str
@@ -22,6 +24,15 @@ class Activation(msgspec.Struct, frozen=True, gc=False):
     send: bool = False
     arg: bytes | None = None
     key: str | None = None
+    instruction: str = ""
+    depth: int = 0
+
+    @property
+    def speaker(self) -> str:
+        """Whose conversation it goes on with: the node's, or, of a Send, that of its key or its own."""
+        if not self.send:
+            return self.node
+        return self.name if self.key is None else f"{self.node}.{self.key}"
 
 
 class Routed(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +89,7 @@ class StepState(msgspec.Struct):
     steps: int = 0
     tasks: int = 0
     visits: dict[str, int] = {}
+    agents: Agents = msgspec.field(default_factory=Agents)
 
 
 def task_name(node: str, step: int, *, send: bool, number: int, key: str | None) -> str:
