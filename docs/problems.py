@@ -324,6 +324,13 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
             "Mend the name, or give the role more",
         ),
         (
+            (
+                "role … names the tool …, which nobody has…: write @tool over its function, or McpServer, in a file of the cast",
+            ),
+            "A role's tools are functions and servers of the cast, or of the session that runs it",
+            "Write the function into the cast's Python file with `@tool` above it",
+        ),
+        (
             ("the field … of … cannot be named: ….… means ours; rename it",),
             "**Warning.** `NAME.status` and `NAME.artifacts` always mean where the node stands and what it left",
             "Rename the field",

@@ -111,14 +111,17 @@ if TYPE_CHECKING:
     from roles import Artifact as Artifact
     from roles import Catalogue as Catalogue
     from roles import Emitted as Emitted
+    from roles import McpServer as McpServer
     from roles import NodeError as NodeError
     from roles import NotApplicable as NotApplicable
     from roles import Rework as Rework
     from roles import Role as Role
     from roles import RoleError as RoleError
+    from roles import Tool as Tool
     from roles import Turn as Turn
     from roles import load_roles as load_roles
     from roles import role as role
+    from roles import tool as tool
 
 __all__ = [
     "EMISSIONS",
@@ -168,6 +171,7 @@ __all__ = [
     "JournalError",
     "JournalReader",
     "Malformed",
+    "McpServer",
     "Message",
     "NeedsRecoveryError",
     "NodeError",
@@ -206,6 +210,7 @@ __all__ = [
     "Steer",
     "Synthesis",
     "TaskAssignment",
+    "Tool",
     "Turn",
     "UnknownNodeError",
     "Urgency",
@@ -223,6 +228,7 @@ __all__ = [
     "open_journal",
     "role",
     "run_sync",
+    "tool",
 ]
 
 #: Name -> the module that defines it. The imports above say the same to type checkers.
@@ -273,6 +279,7 @@ _HOMES = {
     "JournalReader": "orchestrator.journal.reading",
     "JournalError": "orchestrator.errors",
     "Malformed": "emissions",
+    "McpServer": "roles",
     "Message": "orchestrator.agents",
     "NeedsRecoveryError": "orchestrator.errors",
     "NodeError": "roles",
@@ -312,6 +319,7 @@ _HOMES = {
     "Steer": "orchestrator.runtime.changes",
     "Synthesis": "emissions",
     "TaskAssignment": "emissions",
+    "Tool": "roles",
     "Turn": "roles",
     "UnknownNodeError": "orchestrator.errors",
     "Urgency": "emissions",
@@ -329,6 +337,7 @@ _HOMES = {
     "role": "roles",
     "open_journal": "orchestrator.journal.reading",
     "run_sync": "orchestrator.runtime.sync",
+    "tool": "roles",
 }
 
 

@@ -7,11 +7,12 @@ from roles.catalogue import Catalogue
 from roles.declaration import Artifact, Retry, Role
 from roles.decorator import role
 from roles.errors import RoleError, UnknownRoleError
-from roles.files import load_roles
+from roles.files import load_roles, load_tools
 from roles.library import library
 from roles.modes import MODES
 from roles.programs import Program
 from roles.prompts import Brief, Handed, Prompt, build_prompt
+from roles.tools import McpServer, Tool, bind_tools, tool
 from roles.turn import Emitted, Inputs, NodeError, NotApplicable, Rework, Turn
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Emitted",
     "Handed",
     "Inputs",
+    "McpServer",
     "NodeError",
     "NotApplicable",
     "Program",
@@ -30,10 +32,14 @@ __all__ = [
     "Rework",
     "Role",
     "RoleError",
+    "Tool",
     "Turn",
     "UnknownRoleError",
+    "bind_tools",
     "build_prompt",
     "library",
     "load_roles",
+    "load_tools",
     "role",
+    "tool",
 ]

@@ -11,6 +11,7 @@ from emissions import Emission, EscalationRequest
 from roles.errors import RoleError
 from roles.modes import check_modes
 from roles.programs import Program, program_of
+from roles.tools import check_tools
 from roles.turn import Turn
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -97,7 +98,8 @@ class Role:
         models: its tiers, the lowest first; an escalation moves one up.
         fallback: models that step in for one that has no quota.
         effort: how hard a model thinks, in its provider's word.
-        tools: what it may use: functions, or names that the session resolves.
+        tools: what it may use: functions, or names of those of its cast and session: `look_up`, `files.read`,
+            `files.*`.
         artifacts: the files it leaves.
         modes: names of ways of working that are laid over the body.
         escalates_to: the role that takes over above the last model.
@@ -146,12 +148,14 @@ class Role:
             object.__setattr__(self, key, _texts(where, key, getattr(self, key)))
         check_modes(self.modes, where)
         object.__setattr__(self, "emits", _emits(where, self.emits))
-        object.__setattr__(self, "tools", _items(where, "tools", self.tools))
+        object.__setattr__(self, "tools", check_tools(where, _items(where, "tools", self.tools)))
         object.__setattr__(self, "artifacts", _artifacts(where, self.artifacts))
         object.__setattr__(self, "retry", _retry(where, self.retry))
         object.__setattr__(self, "program", program_of(self.program, where))
         if self.program is not None and (self.fn is not None or self.models):
             raise RoleError(f"{where}: a program performs it; leave out its function and its models")
+        if self.program is not None and self.tools:
+            raise RoleError(f"{where}: a program performs it, which has tools of its own; leave tools out")
         if self.timeout is not None and not (_is_amount(self.timeout) and self.timeout > 0):
             raise RoleError(f"{where}: timeout is {self.timeout!r}; give seconds, more than 0")
         if self.escalates_to == self.name:

@@ -16,6 +16,7 @@ from roles.declaration import Artifact, Retry, Role
 from roles.errors import RoleError
 from roles.front_matter import Entry, Value, split_front_matter
 from roles.programs import Program
+from roles.tools import McpServer, Tool, bind_tools
 
 MAX_FILE: Final = 256 * 1024
 """Largest role file, in bytes."""
@@ -30,15 +31,42 @@ def load_roles(path: str | Path) -> list[Role]:
     A Python file runs under a private module name; its folder is not put on `sys.path`. Every Role that it
     holds is returned, in the order of definition; a file that has not changed is not run again. A Markdown
     file is one role: keys in its head (front_matter.py), body below; without `name` it is called like the
-    file.
+    file. A tool that a role names is that of these files, if they hold one.
 
     Raises:
         RoleError: the file cannot be read, run or understood; the message names file and line.
     """
     place = Path(path)
-    if place.is_dir():
-        files = sorted(file for file in place.iterdir() if file.suffix in {".md", ".py"} and file.is_file())
-        return [role for file in files for role in load_roles(file)]
+    known = load_tools(place)
+    return [bind_tools(role, known) for file in _files(place) for role in _roles(file)]
+
+
+def load_tools(path: str | Path) -> dict[str, Tool | McpServer]:
+    """Return the tools (`@tool`) and servers (`McpServer`) of a Python file, or of a folder's, by name.
+
+    Raises:
+        RoleError: a file cannot be read or run, or two of them have one name.
+    """
+    found: dict[str, Tool | McpServer] = {}
+    for file in _files(Path(path)):
+        for one in vars(load_module(file)).values() if file.suffix == ".py" else ():
+            if not isinstance(one, Tool | McpServer) or found.get(one.name) is one:
+                continue
+            if one.name in found:
+                raise RoleError(f"{file}: two tools or servers are called {one.name}; rename one")
+            if isinstance(one, McpServer) and not one.origin:
+                object.__setattr__(one, "origin", str(file))
+            found[one.name] = one
+    return found
+
+
+def _files(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    return sorted(file for file in place.iterdir() if file.suffix in {".md", ".py"} and file.is_file())
+
+
+def _roles(place: Path) -> list[Role]:
     content = _read(place)
     if place.suffix == ".py":
         return _python_roles(place, content)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from emissions import Emission, Receipt
 from orchestrator.agents.branches import Message
+from orchestrator.agents.tools import ReadyTool
 from orchestrator.errors import ExecutionError
 from roles import Brief, Prompt, Role
 
@@ -85,7 +86,7 @@ class Job:
         stage: the turn. role, brief, prompt: who works, and what is shown.
         history: the conversation so far. verb: what is performed.
         models: the model of this tier, then those that step in for it. effort: how hard it thinks.
-        tools: functions that the role may use. offered: emissions that it may make here.
+        tools: what the role may use. offered: emissions that it may make here.
         returns: JSON Schema of the value; fault: what is wrong with a value that should fit it, or None.
         spend: told what calls cost, as they are made. say: adds messages to the conversation.
         read: gives the text in which tagged blocks are emissions.
@@ -99,7 +100,7 @@ class Job:
     verb: str = "operate"
     models: Sequence[str] = ()
     effort: str | None = None
-    tools: Sequence[Callable[..., Any]] = ()
+    tools: Sequence[ReadyTool] = ()
     offered: Sequence[type[Emission]] = ()
     returns: Mapping[str, Any] | None = None
     fault: Callable[[Any], str | None] = field(default=lambda _value: None)

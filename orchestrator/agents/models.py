@@ -39,6 +39,7 @@ from emissions import Emission, Malformed, parse_mapping, tag
 from orchestrator.agents.branches import Message
 from orchestrator.agents.jobs import Job, ModelError, QuotaError, Spent
 from orchestrator.agents.secrecy import redacted
+from orchestrator.agents.tools import ReadyTool, ToolArgumentsError, answer
 from orchestrator.errors import OperationError
 
 __all__ = ["check", "perform", "register_model"]
@@ -164,7 +165,7 @@ def _whole(name: str, response: ModelResponse) -> None:
 
 def _tools(job: Job) -> list[Tool[Any]]:
     made = [_emitter(job, kind) for kind in job.offered]
-    made += [Tool(tool) for tool in job.tools]
+    made += [_user(job, tool) for tool in job.tools]
     if job.brief.asks:
         made.append(Tool(_asker(job), name="ask"))
     if job.stage.artifacts:
@@ -191,6 +192,16 @@ def _emitter(job: Job, kind: type[Emission]) -> Tool[Any]:
         json_schema=kind.model_json_schema(),
         sequential=True,
     )
+
+
+def _user(job: Job, tool: ReadyTool) -> Tool[Any]:
+    async def use(**arguments: Any) -> Any:
+        try:
+            return await answer(tool, arguments, job.stage.report)
+        except ToolArgumentsError as error:
+            raise ModelRetry(str(error)) from None
+
+    return Tool.from_schema(use, name=tool.name, description=tool.description, json_schema=dict(tool.schema))
 
 
 def _asker(job: Job) -> Any:

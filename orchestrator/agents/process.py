@@ -21,25 +21,13 @@ from emissions import EMISSIONS, Malformed, parse_mapping
 from orchestrator.agents.branches import Message
 from orchestrator.agents.jobs import Job
 from orchestrator.agents.secrecy import redacted
+from orchestrator.agents.surroundings import environment, located
 from orchestrator.core.encoding import decoded, encoded
 from orchestrator.errors import ExecutionError
 from roles.programs import INSTRUCTION, Program
 
 __all__ = ["ProgramError", "perform"]
 
-#: What a program may know of its surroundings without being given it by name.
-_EVERYBODYS: Final = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-)
 #: Seconds between SIGTERM and SIGKILL.
 _GRACE: Final = 2.0
 _TAIL: Final = 2_000
@@ -101,8 +89,7 @@ def _words(content: object) -> str:
 
 def _argv(program: Program, job: Job, folder: Path, told: str) -> tuple[list[str], bytes]:
     """The arguments, and what comes on stdin."""
-    base = _base(job.role.origin)
-    argv = [str(base / word) if (base / word).is_file() else word for word in program.argv]
+    argv = located(program.argv, job.role.origin)
     if program.protocol == "lines":
         first = {"system": job.prompt.system, "user": job.prompt.user, "node": job.stage.node}
         return argv, bytes(encoded(first)) + b"\n"
@@ -113,20 +100,9 @@ def _argv(program: Program, job: Job, folder: Path, told: str) -> tuple[list[str
     return [str(file) if word == INSTRUCTION else word for word in argv], b""
 
 
-def _base(origin: str) -> Path:
-    """The folder of the file in which a role was declared, else the current one."""
-    path = Path(origin.rpartition(":")[0] if origin.rpartition(":")[2].isdigit() else origin)
-    return path.parent.resolve() if origin and path.is_file() else Path.cwd()
-
-
 def _environment(program: Program, job: Job) -> dict[str, str]:
-    names = (*_EVERYBODYS, *program.env)
-    given = {name: os.environ[name] for name in names if name in os.environ}
-    missing = [name for name in program.env if name not in os.environ]
-    if missing:
-        raise ProgramError(f"{program.argv[0]} needs {', '.join(missing)} in the environment; set it first")
     return {
-        **given,
+        **environment(program.env, program.argv[0]),
         "CALLBOARD_RUN": job.stage.run,
         "CALLBOARD_NODE": job.stage.node,
         "CALLBOARD_ATTEMPT": str(job.stage.attempt),

@@ -20,6 +20,7 @@ from orchestrator.cli.opening import UsageError, open_flow
 from orchestrator.cli.options import Asked
 from orchestrator.core.facts import FACTS, Fact
 from roles import Artifact, Brief, Catalogue, Role, build_prompt, library
+from roles.tools import tool_name
 
 __all__ = ["emissions", "events", "names", "roles"]
 
@@ -92,7 +93,7 @@ def _role(role: Role) -> list[str]:
     rows.append(("description", role.description))
     rows.append(("performed by", _performer(role)))
     rows += [(name, ", ".join(getattr(role, name))) for name in ("models", "fallback", "modes")]
-    rows.append(("tools", ", ".join(getattr(tool, "__name__", str(tool)) for tool in role.tools)))
+    rows.append(("tools", ", ".join(tool_name(tool) for tool in role.tools)))
     rows.append(("effort", role.effort or ""))
     rows.append(("escalates to", role.escalates_to or ""))
     rows.append(("attempts", str(role.retry.attempts) if role.retry is not None else ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +11,8 @@ import roles as our_roles
 from orchestrator.flows.document import Document
 from orchestrator.flows.load import Source
 from orchestrator.flows.problems import Problem, Severity
-from roles import Catalogue, RoleError
-from roles.files import load_roles
+from roles import Catalogue, McpServer, Role, RoleError, Tool, bind_tools
+from roles.files import load_roles, load_tools
 from roles.library import library
 
 __all__ = ["Cast", "hidden_modules", "load_cast"]
@@ -37,8 +38,8 @@ class Cast:
 def load_cast(source: Source, document: Document, folder: Path) -> tuple[Cast, list[Problem]]:
     """Load the role files that ``cast:`` names; files outside the document's folder are refused."""
     problems: list[Problem] = []
-    catalogue = Catalogue()
-    own: list[str] = []
+    loaded: list[tuple[int, Path, list[Role]]] = []
+    tools: dict[str, Tool | McpServer] = {}
     root = folder.resolve()
     for number, entry in enumerate(document.cast):
         place = ("cast", number)
@@ -50,11 +51,18 @@ def load_cast(source: Source, document: Document, folder: Path) -> tuple[Cast, l
             problems.append(source.problem(place, f"{entry} does not exist beside the document"))
             continue
         try:
-            for role in load_roles(path):
-                catalogue.add(role, origin=role.origin or str(path))
-                own.append(role.name)
+            loaded.append((number, path, load_roles(path)))
+            _join(tools, load_tools(path), path)
         except RoleError as error:
             problems.append(source.problem(place, str(error)))
+    catalogue, own = Catalogue(), list[str]()
+    for number, path, found in loaded:
+        try:
+            for role in found:
+                catalogue.add(bind_tools(role, tools), origin=role.origin or str(path))
+                own.append(role.name)
+        except RoleError as error:
+            problems.append(source.problem(("cast", number), str(error)))
     try:
         shared = [role.name for role in library() if role.name in own]
         catalogue.update(role for role in library() if role.name not in own)
@@ -66,6 +74,13 @@ def load_cast(source: Source, document: Document, folder: Path) -> tuple[Cast, l
             problems.append(source.problem(("cast",), message, Severity.NOTE))
     complete = not any(problem.severity is Severity.ERROR for problem in problems)
     return Cast(catalogue, frozenset(own), complete=complete), problems
+
+
+def _join(known: dict[str, Tool | McpServer], found: Mapping[str, Tool | McpServer], path: Path) -> None:
+    """Add the tools of one more entry; a name means one tool."""
+    for name, one in found.items():
+        if known.setdefault(name, one) is not one:
+            raise RoleError(f"{path}: a tool or server called {name} stands in another role file; rename one")
 
 
 def hidden_modules(source: Source, folder: Path) -> list[Problem]:

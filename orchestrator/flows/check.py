@@ -16,7 +16,7 @@ from orchestrator.flows.casting import check_casting
 from orchestrator.flows.check_files import check_files
 from orchestrator.flows.check_gates import check_gates
 from orchestrator.flows.check_kinds import around, kinds
-from orchestrator.flows.choices import check_choices
+from orchestrator.flows.choices import check_choices, check_tools
 from orchestrator.flows.graph import topological_order
 from orchestrator.flows.includes import check_included
 from orchestrator.flows.load import Place, Source
@@ -43,9 +43,12 @@ _PERFORMERS: Final = {"role": "a role", "operation": "an operation", "flow": "a 
 _VERBS: Final = BRANCH_VERBS | {"act"}
 
 
-def check(source: Source, outline: Outline, operations: Collection[str] = ()) -> Iterator[Problem]:
-    """Yield every problem of a document that fits the schema; ``operations``: what a session registered."""
+def check(
+    source: Source, outline: Outline, operations: Collection[str] = (), tools: Collection[str] = ()
+) -> Iterator[Problem]:
+    """Yield every problem of a document that fits the schema; ``operations``, ``tools``: of the session."""
     yield from _Checker(source, outline, operations).run()
+    yield from check_tools(source, outline, tools)
 
 
 class _Checker:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from emissions import EMISSIONS
@@ -11,9 +11,9 @@ from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity
-from roles import Role
+from roles.tools import listed, tool_name
 
-__all__ = ["check_choices"]
+__all__ = ["check_choices", "check_tools"]
 
 #: PROVIDER:NAME, the form that model libraries share; ``test`` is the model that calls nobody.
 _MODEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:\S+|test")
@@ -49,9 +49,9 @@ def _tools(source: Source, outline: Outline, name: str) -> Iterator[Problem]:
     role, named = outline.role(name), outline.node(name).tools
     if role is None or named is None:
         return
-    known = _tool_names(role)
+    known = [tool_name(tool) for tool in role.tools]
     for number, tool in enumerate(named):
-        if tool not in known:
+        if not listed(tool, known):
             message = (
                 f"{name} cannot use {tool!r}: its role {role.name} does not have it; "
                 f"tools only narrows{suggestion(tool, known)}"
@@ -59,8 +59,27 @@ def _tools(source: Source, outline: Outline, name: str) -> Iterator[Problem]:
             yield source.problem(("nodes", name, "tools", number), message)
 
 
-def _tool_names(role: Role) -> list[str]:
-    return [tool if isinstance(tool, str) else str(getattr(tool, "__name__", tool)) for tool in role.tools]
+def check_tools(source: Source, outline: Outline, tools: Collection[str]) -> Iterator[Problem]:
+    """Names of tools that neither the cast nor the session (``tools``) has, once for each role."""
+    seen: set[str] = set()
+    for name in outline.document.nodes:
+        role = outline.role(name)
+        if role is None or role.name in seen or role.fn is not None:
+            continue
+        seen.add(role.name)
+        for tool in role.tools:
+            # one of the cast is bound to its function or server already
+            if isinstance(tool, str) and not _known(tool, tools):
+                near = suggestion(tool, tools) if tools else ""
+                message = (
+                    f"role {role.name} names the tool {tool!r}, which nobody has{near}: "
+                    "write @tool over its function, or McpServer, in a file of the cast"
+                )
+                yield source.problem(("nodes", name, "role"), message)
+
+
+def _known(tool: str, tools: Collection[str]) -> bool:
+    return tool in tools or ("." in tool and tool.partition(".")[0] in tools)
 
 
 def _model(source: Source, outline: Outline, name: str) -> Iterator[Problem]:

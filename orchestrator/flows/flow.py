@@ -106,33 +106,39 @@ class Flow:
         """Its roles: those of ``cast:`` and the library's. Loading them runs the cast's Python files."""
         return self._cast[0].catalogue
 
-    def check(self, operations: Collection[str] = ()) -> list[Problem]:
+    def check(self, operations: Collection[str] = (), tools: Collection[str] = ()) -> list[Problem]:
         """Everything that is wrong or doubtful, by place; nothing runs but the cast's Python files.
 
         Args:
             operations: names that the session registers, which nodes may perform.
+            tools: names of the functions and servers that it registers, which roles may use.
         """
         _, faults = self._cast
         found = [*self._problems, *hidden_modules(self._source, self.path.parent), *faults]
-        found += check(self._source, self._outline, operations)
+        found += check(self._source, self._outline, operations, tools)
         for flow in self.includes.values():
-            found += [one for one in flow.check(operations) if one.severity is not Severity.NOTE]
+            found += [one for one in flow.check(operations, tools) if one.severity is not Severity.NOTE]
         if any(problem.severity is Severity.ERROR for problem in self._problems):
             # What did not fit the schema was left out: advice about the rest might be about that.
             found = [problem for problem in found if problem.severity is not Severity.WARNING]
         return ordered(found)
 
-    def bind(self, args: Mapping[str, object] | None = None, operations: Collection[str] = ()) -> BoundFlow:
+    def bind(
+        self,
+        args: Mapping[str, object] | None = None,
+        operations: Collection[str] = (),
+        tools: Collection[str] = (),
+    ) -> BoundFlow:
         """Bind the flow to its arguments.
 
         Args:
             args: values by name; texts are read by the argument's type.
-            operations: names that the session registers.
+            operations, tools: names that the session registers.
 
         Raises:
             FlowError: the document has an error, or an argument does not fit.
         """
-        graph = self._compiled(operations)
+        graph = self._compiled(operations, tools)
         document, catalogue = self.document, self.roles
         try:
             values = bind_arguments(document.args, args or {})
@@ -160,10 +166,10 @@ class Flow:
         Raises:
             FlowError: the document has an error.
         """
-        return self._compiled(())
+        return self._compiled((), ())
 
-    def _compiled(self, operations: Collection[str]) -> Graph:
-        self._refuse_errors(operations)
+    def _compiled(self, operations: Collection[str], tools: Collection[str]) -> Graph:
+        self._refuse_errors(operations, tools)
         try:
             return compile_flow(self._outline)
         except (GraphError, OperationError) as error:
@@ -173,8 +179,9 @@ class Flow:
         """For every node, when it runs: "publish runs if review and audit completed"."""
         return sentences(self._outline)
 
-    def _refuse_errors(self, operations: Collection[str]) -> None:
-        first = next((one for one in self.check(operations) if one.severity is Severity.ERROR), None)
+    def _refuse_errors(self, operations: Collection[str], tools: Collection[str]) -> None:
+        found = self.check(operations, tools)
+        first = next((one for one in found if one.severity is Severity.ERROR), None)
         if first is not None:
             raise FlowError(first.message, file=first.file, line=first.line, column=first.column)
 

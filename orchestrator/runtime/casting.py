@@ -10,12 +10,14 @@ import msgspec
 
 from emissions import Verdict
 from orchestrator.agents.backends import check_model
+from orchestrator.agents.toolbox import Toolbox
 from orchestrator.core.spec import Operation, Retry, RoleSpec
 from orchestrator.errors import GraphError, OperationError
 from orchestrator.flows.operations import make_retry
 from roles import Role
+from roles.tools import listed, tool_name
 
-__all__ = ["cast_as", "nearest", "role_for", "spec_of"]
+__all__ = ["cast_as", "check_tools", "nearest", "role_for", "spec_of"]
 
 #: What a child of a role that speaks may be asked to perform: the seed's four verbs.
 _SPAWN_VERBS: Final = ("operate", "chat", "communicate", "ReAct")
@@ -75,10 +77,29 @@ def _performable(operation: Operation, role: Role, model: str | None) -> None:
         raise OperationError(message)
     for one in (*models, *role.fallback):
         check_model(role, one)
-    for tool in role.tools:
-        if not callable(tool):
-            message = f"role {role.name}: the tool {tool!r} is no function; give the function itself"
-            raise OperationError(message)
+
+
+def check_tools(planned: Iterable[Operation], roles: Mapping[str, Role], tools: Toolbox) -> None:
+    """Refuse tools that nobody has, and nodes that name one which their role has not.
+
+    Raises:
+        OperationError: which; nothing has run.
+    """
+    for role in roles.values():
+        if role.fn is None:
+            tools.check(role)
+    for operation in planned:
+        actor = roles.get(operation.role or "")
+        if actor is None or actor.fn is not None:
+            continue
+        known = [tool_name(tool) for tool in actor.tools]
+        for name in operation.tools or ():
+            if not listed(name, known):
+                message = (
+                    f"{operation.name} cannot use {name!r}: its role {actor.name} does not have it; "
+                    "tools only narrows"
+                )
+                raise OperationError(message + nearest(name, known))
 
 
 def cast_as(operation: Operation, role: Role, model: str | None) -> Operation:

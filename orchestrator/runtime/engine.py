@@ -81,6 +81,7 @@ class Engine:
         self.branches = wiring.branches
         self.handlers, self.on_settle = wiring.handlers, wiring.on_settle
         self.folder = wiring.folder / run_id
+        self.tools = wiring.tools
         self.grace = wiring.grace
         #: the runs that include it and that it includes
         self.family = Family(wiring, self._limit if prepared.flows else None)

@@ -76,7 +76,7 @@ class Includes:
         path = node.op.flow or ""
         flow: Flow = engine.prepared.flows[path]
         run_id = child_id(engine.run_id, node)
-        own = flow.bind(turn.parameters, self._session.operations).budget
+        own = flow.bind(turn.parameters, self._session.operations, self._session.tools.names).budget
         command = ChildStarted(turn.node, turn.attempt, run_id, path, *_wanted(flow, own))
         receipts = engine.tell(command)
         if receipts and isinstance(receipts[-1], Refused):

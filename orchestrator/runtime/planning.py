@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from orchestrator.agents import CONVERSATIONAL, DEFAULT_BRANCH, VERBS, Branch
+from orchestrator.agents.toolbox import Toolbox
 from orchestrator.core.commands import Known
 from orchestrator.core.context import REDUCERS, Reducer
 from orchestrator.core.facts import Failure
@@ -20,7 +21,7 @@ from orchestrator.errors import OperationError, UnknownNodeError
 from orchestrator.flows.conditions import EdgeCondition
 from orchestrator.flows.flow import Flow
 from orchestrator.flows.graph import Graph
-from orchestrator.runtime.casting import cast_as, nearest, role_for, spec_of
+from orchestrator.runtime.casting import cast_as, check_tools, nearest, role_for, spec_of
 from orchestrator.runtime.steering import first_context
 from orchestrator.runtime.values import encode, settle
 from roles import Catalogue, Role
@@ -101,6 +102,7 @@ def prepare(
     reducers: Mapping[str, str | Reducer],
     known: Mapping[str, Any],
     model: str | None = None,
+    tools: Toolbox,
 ) -> Prepared:
     """Resolve every name of a graph; nothing has run if this raises.
 
@@ -133,6 +135,7 @@ def prepare(
         artifacts=graph.artifacts,
     )
     _check_limits(plan, names)
+    check_tools(planned, names, tools)
     outcomes, values = _known(known, graph)
     return Prepared(
         plan, bodies, verbs, graph.predicates, dict(graph.returns), custom, outcomes, values, steers,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -13,11 +14,13 @@ from anyio.abc import TaskGroup
 
 from emissions import Emission
 from orchestrator.agents import DEFAULT_BRANCH, Branch
+from orchestrator.agents.servers import Servers
+from orchestrator.agents.toolbox import Toolbox
 from orchestrator.errors import ExecutionError, OperationError
 from orchestrator.runtime import taps
 from orchestrator.runtime.bus import Bus
-from orchestrator.runtime.threads import loop_token, say_on_loop
-from roles import Catalogue, Role
+from orchestrator.runtime.threads import loop_token, run_in_thread, say_on_loop
+from roles import Catalogue, McpServer, Role, Tool
 
 __all__ = ["Registrations"]
 
@@ -27,6 +30,7 @@ class Registrations:
 
     Attributes:
         roles: the session's roles. branches: its branches by name. bus: its notice lane.
+        tools: what roles may name as their tools.
     """
 
     def __init__(self, roles: Iterable[Role]) -> None:
@@ -37,6 +41,8 @@ class Registrations:
         self._operations: dict[str, Callable[[Any], Any]] = {}
         self._handlers: dict[type[Emission], Callable[..., Any]] = {}
         self._group: TaskGroup | None = None
+        self._servers = Servers(self._open)
+        self.tools = Toolbox(_in_thread, self._servers)
 
     def _open(self) -> TaskGroup:
         if self._group is None:
@@ -80,6 +86,21 @@ class Registrations:
             raise OperationError(message)
         self._operations[name] = fn
 
+    def register_tool(self, tool: Callable[..., Any] | Tool | McpServer, *, name: str = "") -> None:
+        """Let roles name a tool: a function with types, or a server, whose tools are named ``server.tool``.
+
+        Args:
+            tool: what they may use; a function is called by its name.
+            name: what a function is called instead.
+
+        Raises:
+            OperationError: the name is taken, or a parameter of the function has no type.
+            RoleError: nothing can call it.
+        """
+        if not isinstance(tool, Tool | McpServer):
+            tool = Tool(name or getattr(tool, "__name__", ""), tool)
+        self.tools.add(tool)
+
     @asynccontextmanager
     async def tap(
         self,
@@ -110,6 +131,10 @@ class Registrations:
         finally:
             self.bus.disconnect(tap.receive)
             await taps.drain(tap, done)
+
+
+async def _in_thread(fn: Callable[[], Any]) -> Any:
+    return await run_in_thread(fn, copy_context())
 
 
 def _name(fn: Callable[..., Any]) -> str:

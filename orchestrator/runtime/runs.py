@@ -237,6 +237,7 @@ class Runs(Registrations):
             seed=self._seed,
             clock=self._clock,
             waits_for_answers=options.waits_for_answers,
+            tools=self.tools,
             include=self._includes.run,
             child=options.child,
             new_definition=options.new_definition,

@@ -32,7 +32,7 @@ from orchestrator.runtime.sources import Runnable, bound_of, source_of
 from orchestrator.runtime.stores import MemoryStore, store_of
 from orchestrator.runtime.streams import SettlementStream
 from orchestrator.runtime.wiring import DEFAULT_GRACE
-from roles import Role
+from roles import McpServer, Role, Tool
 
 __all__ = ["Session"]
 
@@ -52,6 +52,7 @@ class Session(Runs):
         seed: of the jitter in backoffs; None draws one.
         folder: where runs get their folders; ``runs`` beside the journal by default, without one on disk a
             temporary folder that goes when the session is left.
+        tools: functions and servers that roles may name as their tools; see :meth:`register_tool`.
 
     Raises:
         RoleError: two roles have one name.
@@ -70,8 +71,11 @@ class Session(Runs):
         folder: str | Path | None = None,
         clock: Callable[[], int] | None = None,
         model: str | None = None,
+        tools: Iterable[Callable[..., Any] | Tool | McpServer] = (),
     ) -> None:
         super().__init__(roles, store_of(journal, fsync))
+        for tool in tools:
+            self.register_tool(tool)
         self._limits = dict(limits or {})
         self._grace, self._seed = grace, seed
         self._fleeting = folder is None and not self._store.durable
@@ -118,6 +122,7 @@ class Session(Runs):
             for run in list(self._runs.values()):
                 run.interrupt()
                 await run.over()
+            await self._servers.close()
         if self._fleeting:
             shutil.rmtree(self._folder, ignore_errors=True)
         if exc is None:
@@ -250,7 +255,7 @@ class Session(Runs):
     def _make(self, what: Runnable, options: RunOptions) -> Run:
         """Resolve everything that a run names; nothing has run if this raises."""
         self._open()
-        bound = bound_of(what, options.args or {}, self.roles, self._operations)
+        bound = bound_of(what, options.args or {}, self.roles, self._operations, self.tools)
         earlier = self._earlier(options.reuse)
         limit = bound.budget if options.budget is None else options.budget
         if not isinstance(limit, Budget):
@@ -270,6 +275,7 @@ class Session(Runs):
             reducers={**bound.reducers, **(options.reducers or {})},
             known=options.known or {},
             model=self._model,
+            tools=self.tools,
         )
         self.branches.update(branches)
         run_id = new_run_id() if options.child is None else options.child.run

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from orchestrator.agents.toolbox import Toolbox
 from orchestrator.core.spec import Budget
 from orchestrator.errors import OperationError
 from orchestrator.flows.builder import OperationGraphBuilder
@@ -20,9 +21,13 @@ Runnable = Graph | OperationGraphBuilder | Flow | str | PathLike[str]
 
 
 def bound_of(
-    what: object, args: Mapping[str, Any], roles: Catalogue, operations: Collection[str] = ()
+    what: object,
+    args: Mapping[str, Any],
+    roles: Catalogue,
+    operations: Collection[str] = (),
+    tools: Toolbox | None = None,
 ) -> BoundFlow:
-    """``what`` with its arguments; the session's roles and operations beside those of a document.
+    """``what`` with its arguments; the session's roles, operations and tools beside those of a document.
 
     Raises:
         OperationError: it is nothing that can run. FlowError: the document cannot be read or bound.
@@ -30,7 +35,7 @@ def bound_of(
     if isinstance(what, str | PathLike):
         what = load_flow(Path(what))
     if isinstance(what, Flow):
-        bound = what.bind(args, operations)
+        bound = what.bind(args, operations, () if tools is None else tools.names)
         merged = Catalogue()
         for source in (bound.roles, roles):
             for role in source:

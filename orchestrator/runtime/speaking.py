@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -11,11 +12,13 @@ from emissions import Emission
 from orchestrator.agents import Message
 from orchestrator.agents.backends import backend_for
 from orchestrator.agents.jobs import Job, Spent
+from orchestrator.agents.tools import ReadyTool
 from orchestrator.core.commands import Usage
 from orchestrator.core.resources import model_of
 from orchestrator.core.state import NodeState
 from orchestrator.flows.shapes import shape_fault
 from orchestrator.runtime.artifacts import declared
+from orchestrator.runtime.powers import may_use
 from orchestrator.runtime.turns import RoleTurn
 from roles import Artifact, Brief, Prompt, Role, build_prompt
 from roles.prompts import offered
@@ -34,7 +37,8 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
     """Perform one turn of a role that has no function, and return its value."""
     operation, branch = node.op, turn.branch
     history = list(branch.settled)
-    brief = brief_of(engine, node, role, turn)
+    tools = await engine.tools.of(role, partial(may_use, engine, node))
+    brief = brief_of(engine, node, role, turn, tuple(tools.values()))
     prompt = _prompt(brief, history, node)
     for name, text in prompt.files.items():
         folder = turn.workdir / "inputs"
@@ -60,7 +64,7 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
         verb=operation.verb,
         models=() if not tier else (tier, *role.fallback),
         effort=operation.effort or role.effort,
-        tools=_tools(node, role),
+        tools=tuple(tools.values()),
         offered=offered(brief),
         returns=brief.returns,
         fault=lambda value: None if brief.returns is None else shape_fault(brief.returns, value),
@@ -90,7 +94,9 @@ def _say(branch: Any, prompt: Prompt, node: str) -> None:
     branch.say("user", prompt.user, node)
 
 
-def brief_of(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> Brief:
+def brief_of(
+    engine: Engine, node: NodeState, role: Role, turn: RoleTurn, tools: Sequence[ReadyTool]
+) -> Brief:
     """What a node's prompt is made of."""
     operation, state = node.op, engine.state
     grants = [kind for kind in role.grants if _granted(kind, operation.emits)]
@@ -104,7 +110,7 @@ def brief_of(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> Bri
         gate="" if operation.gate is None else _gate(operation.gate.refuse_on),
         returns=returns,
         asks=operation.asks,
-        tools={tool.__name__: _first_line(tool) for tool in _tools(node, role)},
+        tools={tool.name: tool.description.partition("\n")[0] for tool in tools},
         notices=tuple(_notices(node, turn)),
         instruction=turn.instruction,
         parameters=turn.parameters,
@@ -132,15 +138,6 @@ def _gate(refuse_on: Sequence[str]) -> str:
         f"Your verdict is a gate here: {' and '.join(refuse_on)} stops everything that depends on it; "
         "every other verdict lets it go on."
     )
-
-
-def _tools(node: NodeState, role: Role) -> list[Any]:
-    wanted = node.op.tools
-    return [tool for tool in role.tools if callable(tool) and (wanted is None or tool.__name__ in wanted)]
-
-
-def _first_line(tool: Any) -> str:
-    return str(tool.__doc__ or "").strip().partition("\n")[0]
 
 
 def _notices(node: NodeState, turn: RoleTurn) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from emissions import Emission
+from orchestrator.agents.toolbox import Toolbox
 from orchestrator.journal import Journal
 from orchestrator.runtime.branching import Branches
 from orchestrator.runtime.bus import Bus
@@ -57,7 +58,8 @@ class Wiring:
         handlers: emission type -> function. on_settle: called as a node is about to settle.
         folder: where nodes have their folders. grace: see DEFAULT_GRACE. seed: of the backoff's jitter.
         clock: monotonic nanoseconds. waits_for_answers: somebody answers questions while the run is live.
-        include: drives included flows. child: of the run of an included flow. new_definition: see resume.
+        tools: what roles may name. include: drives included flows.
+        child: of the run of an included flow. new_definition: see resume.
     """
 
     journal: Journal
@@ -70,6 +72,7 @@ class Wiring:
     seed: int | None
     clock: Callable[[], int]
     waits_for_answers: bool
+    tools: Toolbox
     include: Include | None = None
     child: Child | None = None
     new_definition: bool = False

@@ -171,9 +171,14 @@ class _Recast(Flow):
         self.__dict__.update(vars(flow))
         self._actors = actors
 
-    def bind(self, args: Mapping[str, object] | None = None, operations: Collection[str] = ()) -> BoundFlow:
+    def bind(
+        self,
+        args: Mapping[str, object] | None = None,
+        operations: Collection[str] = (),
+        tools: Collection[str] = (),
+    ) -> BoundFlow:
         """As the flow binds, then with the stand-ins in place."""
-        bound = super().bind(args, operations)
+        bound = super().bind(args, operations, tools)
         catalogue = Catalogue()
         graph = recast_graph(bound.graph, self._actors)
         for role in bound.roles:

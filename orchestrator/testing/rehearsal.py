@@ -188,7 +188,12 @@ class _Played(Flow):
         self.__dict__.update(vars(flow))
         self._bound, self._troupe = bound, cast
 
-    def bind(self, args: Mapping[str, object] | None = None, operations: Collection[str] = ()) -> BoundFlow:
+    def bind(
+        self,
+        args: Mapping[str, object] | None = None,
+        operations: Collection[str] = (),
+        tools: Collection[str] = (),
+    ) -> BoundFlow:
         """What was bound already, with stand-ins for all roles."""
         actors = {role.name: self._troupe.play for role in self._bound.roles}
         catalogue = Catalogue()

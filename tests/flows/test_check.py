@@ -9,7 +9,7 @@ from orchestrator.flows.problems import Severity
 
 CAST = """
 from emissions import Finding, SpawnRequest, Verdict
-from roles import Role, role
+from roles import Role, role, tool
 
 @role(emits=(SpawnRequest, Finding))
 def scanner(turn): ...
@@ -22,6 +22,10 @@ def maker(turn): ...
 
 def look(turn): ...
 
+@tool
+def search(words: str): ...
+
+lost = Role(name="lost", tools=("serch", "files.read"), models=("p:small",))
 typed = Role(name="typed", returns=dict[str, int], tools=("search", look), models=("small", "large"))
 """
 HEAD = "version: 1\nname: demo\ncast: [cast.py]\nbudget: {spawns: 3}\n"
@@ -127,6 +131,7 @@ FAULTS = [
         "its role typed does not have it; tools only narrows; did you mean 'search'",
     ),
     ("x: {role: typed, tools: [search, look]}", None),
+    ("x: {role: lost}", "role lost names the tool 'serch', which nobody has: write @tool over its function"),
     ("x: {role: typed, model: fast}", "model of x is 'fast'; write PROVIDER:NAME; there is: small, large"),
     ("x: {role: typed, model: large}", None),
     ("x: {role: typed, model: 'some:new-model'}", None),
