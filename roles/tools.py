@@ -13,7 +13,17 @@ from roles.errors import RoleError
 if TYPE_CHECKING:
     from roles.declaration import Role
 
-__all__ = ["McpServer", "Tool", "bind_tools", "listed", "tool", "tool_name"]
+__all__ = [
+    "Bound",
+    "McpServer",
+    "Tool",
+    "bind_tools",
+    "bound",
+    "check_tools",
+    "listed",
+    "tool",
+    "tool_name",
+]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 #: Of a server any of its tools, by a shell's pattern.

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from orchestrator.agents import process
 from orchestrator.agents.jobs import Backend, Job
 from orchestrator.errors import ExecutionError, OperationError
 from roles import Role
 
-__all__ = ["backend_for", "check_model"]
-
-_MODELS: Final = "orchestrator.agents.models"
+__all__ = ["backend_for", "check_model", "mcp_client"]
 
 
 def backend_for(job: Job) -> Backend:
@@ -39,10 +37,23 @@ def check_model(role: Role, model: str) -> None:
     check(model, f"role {role.name}")
 
 
+def mcp_client() -> Any:
+    """The module that speaks to servers of tools.
+
+    Raises:
+        OperationError: its library is missing; with the command that installs it.
+    """
+    return _loaded("orchestrator.agents.mcp", "servers of tools need", "mcp")
+
+
 def _models() -> Any:
+    return _loaded("orchestrator.agents.models", "models need", "models")
+
+
+def _loaded(module: str, who: str, extra: str) -> Any:
     try:
-        return import_module(_MODELS)
+        return import_module(module)
     except ImportError as error:
         raise OperationError(
-            f"models need the extra `models` ({error.name} is missing): pip install 'callboard[models]'"
+            f"{who} the extra `{extra}` ({error.name} is missing): pip install 'callboard[{extra}]'"
         ) from None

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from importlib import import_module
 from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 
+from orchestrator.agents.backends import mcp_client
 from orchestrator.agents.tools import ReadyTool, ToolError
-from orchestrator.errors import OperationError, OrchestratorError
+from orchestrator.errors import OrchestratorError
 from roles import McpServer
 
-__all__ = ["Servers", "check_servers"]
+__all__ = ["Servers"]
 
-_MODULE: Final = "orchestrator.agents.mcp"
 #: Seconds in which a server that was asked to end does so before it is cut off.
 _GRACE: Final = 10.0
-
-Connect = Callable[[McpServer, Callable[[], None]], AbstractAsyncContextManager[Mapping[str, ReadyTool]]]
-
-
-def check_servers() -> None:
-    """Refuse a server of tools where the library is missing.
-
-    Raises:
-        OperationError: with the command that installs it.
-    """
-    _connect()
-
-
-def _connect() -> Connect:
-    try:
-        connect: Connect = import_module(_MODULE).connected
-    except ImportError as error:
-        raise OperationError(
-            f"servers of tools need the extra `mcp` ({error.name} is missing): pip install 'callboard[mcp]'"
-        ) from None
-    return connect
 
 
 class _Live:
@@ -60,7 +37,7 @@ class _Live:
     async def hold(self, server: McpServer) -> None:
         try:
             with self.scope:
-                async with _connect()(server, self.lose) as tools:
+                async with mcp_client().connected(server, self.lose) as tools:
                     self.tools = tools
                     self.ready.set()
                     await self.stop.wait()
@@ -88,7 +65,7 @@ class Servers:
         Raises:
             ToolError: it cannot be, or not within its timeout. OperationError: the extra is missing.
         """
-        check_servers()
+        mcp_client()
         live = self._live.get(server)
         if live is None or live.gone:
             live = self._live[server] = _Live()

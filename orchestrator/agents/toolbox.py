@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from orchestrator.agents.servers import Servers, check_servers
+from orchestrator.agents.backends import mcp_client
+from orchestrator.agents.servers import Servers
 from orchestrator.agents.tools import InThread, ReadyTool, function_tool
 from orchestrator.errors import OperationError
 from roles import McpServer, Role, Tool
@@ -54,7 +55,7 @@ class Toolbox:
             if isinstance(entry, Tool):
                 function_tool(entry, self._in_thread)
             else:
-                check_servers()
+                mcp_client()
 
     async def of(self, role: Role, may: Callable[[str], bool]) -> dict[str, ReadyTool]:
         """The tools of a role as they can be called, by the names that allow-lists have for them.

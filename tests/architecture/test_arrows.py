@@ -55,7 +55,11 @@ TABLE = (
     Room("orchestrator.core", FLOOR_0, ("msgspec",), PURE),
     Room("orchestrator.journal", BELOW_2, ("apsw", "msgspec")),
     Room("orchestrator.flows", BELOW_2, ("pydantic", "pydantic_core", "ruamel")),
-    Room("orchestrator.agents", BELOW_2, ("acp", "anyio", "mcp", "pydantic", "pydantic_ai", "stamina")),
+    Room(
+        "orchestrator.agents",
+        BELOW_2,
+        ("acp", "anyio", "httpx2", "mcp", "pydantic", "pydantic_ai", "stamina"),
+    ),
     Room("orchestrator.runtime", BELOW_2 + FLOOR_2, ("anyio", "blinker", "msgspec", "pydantic", "structlog")),
     # anyio: deadlines of tasks, and the task in which a streamed thread runs
     Room("orchestrator.supersteps", BELOW_4, ("anyio", "msgspec", "pydantic")),

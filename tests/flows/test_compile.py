@@ -13,13 +13,19 @@ from orchestrator.flows.flow import load_flow
 
 CAST = """
 from emissions import Verdict
-from roles import Role, role
+from roles import Role, role, tool
 
 @role()
 def maker(turn): ...
 
 @role(emits=(Verdict,))
 def judge(turn): ...
+
+@tool
+def search(words: str): ...
+
+@tool
+def read(file: str): ...
 
 talker = Role(name="talker", body="You talk.", tools=("search", "read"), models=("p:small", "p:large"))
 """
