@@ -22,13 +22,16 @@ from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
 from orchestrator.core.loops import loops_of
 from orchestrator.core.resources import resources_of
-from orchestrator.core.sequences import grown
 from orchestrator.core.settling import accept_failures, count_out, drop_request, leave, leave_status, let_go
 from orchestrator.core.state import EdgeState, NodeState, Question, RunState, SteerState
 from orchestrator.core.status import PRECEDENCE, Status
 from orchestrator.core.supersteps.apply import STEPS
 
 __all__ = ["APPLY", "apply"]
+
+#: Looked up once: Python 3.11 finds a member of an enumeration as slowly as it writes three fields.
+_WAITING, _READY, _RUNNING = Status.WAITING, Status.READY, Status.RUNNING
+_ASKING, _COMPLETED = Status.ASKING, Status.COMPLETED
 
 
 def apply(state: RunState, fact: f.Fact, frame: Frame) -> None:
@@ -51,18 +54,19 @@ def _graph_planned(state: RunState, fact: f.GraphPlanned, _frame: Frame) -> None
     plan = fact.plan
     state.plan, state.budget = plan, plan.budget
     state.roles = {role.name: role for role in plan.roles}
+    nodes = state.nodes
     for number, operation in enumerate(plan.operations):
-        state.nodes[operation.name] = NodeState(operation, Birth(number), operation.name)
+        nodes[operation.name] = NodeState(operation, Birth(number), operation.name)
+    outs: dict[str, list[EdgeState]] = {}
+    ins: dict[str, list[EdgeState]] = {}
     for edge in plan.edges:
         link = EdgeState(edge.source, edge.target, edge)
-        source = state.nodes[edge.source]
-        source.outs = grown(source.outs, link)
-        target = state.nodes[edge.target]
-        target.ins = grown(target.ins, link)
-        target.pending += 1
-    for node in state.nodes.values():
-        node.ins = tuple(node.ins)
-        node.outs = node.onward = tuple(node.outs)
+        outs.setdefault(edge.source, []).append(link)
+        ins.setdefault(edge.target, []).append(link)
+    for name, links in outs.items():
+        nodes[name].outs = nodes[name].onward = tuple(links)
+    for name, links in ins.items():
+        nodes[name].ins, nodes[name].pending = tuple(links), len(links)
     state.live = len(plan.operations)
     state.loops = loops_of(plan.operations, plan.edges)
     state.metered = plan.budget.tokens is not None or plan.budget.cost_usd is not None
@@ -109,11 +113,13 @@ def _run_ended(state: RunState, fact: f.RunEnded, _frame: Frame) -> None:
 
 def _node_ready(state: RunState, fact: f.NodeReady, frame: Frame) -> None:
     node = state.nodes[fact.node]
-    if node.status is not Status.WAITING:
+    if node.status is not _WAITING:
         leave_status(state, node)
     # an answered question goes on with the attempt that asked it
-    node.resumes = node.status is Status.ASKING and not node.parted
-    node.status = Status.READY
+    resumes = node.status is _ASKING and not node.parted
+    if node.resumes is not resumes:
+        node.resumes = resumes
+    node.status = _READY
     node.ready_at = frame.at
     state.ready[fact.node] = None
     if fact.handles:
@@ -127,13 +133,13 @@ def _node_paused(state: RunState, fact: f.NodePaused, _frame: Frame) -> None:
 def _node_started(state: RunState, fact: f.NodeStarted, frame: Frame) -> None:
     node = state.nodes[fact.node]
     del state.ready[fact.node]
-    node.status = Status.RUNNING
-    node.resumes = False
+    node.status = _RUNNING
+    if node.resumes:
+        node.resumes = False
     if fact.attempt != node.attempt:
+        if node.attempt:
+            _forget_attempt(node)
         node.attempt = fact.attempt
-        node.sightings = node.verdicts = None
-        node.gave_up = ""
-        node.parted = False
         if fact.attempt == 1 or (node.generation > 1 and not node.started_at):
             node.started_at = frame.at
     node.started_seq = state.facts
@@ -145,6 +151,12 @@ def _node_started(state: RunState, fact: f.NodeStarted, frame: Frame) -> None:
             if name not in node.holds:
                 state.used[name] = state.used.get(name, 0) + 1
         node.holds = wanted
+
+
+def _forget_attempt(node: NodeState) -> None:
+    node.sightings = node.verdicts = None
+    node.gave_up = ""
+    node.parted = False
 
 
 def _node_stopping(state: RunState, fact: f.NodeStopping, _frame: Frame) -> None:
@@ -187,10 +199,15 @@ def _artifacts_left(state: RunState, fact: f.ArtifactsLeft, _frame: Frame) -> No
 
 def _completed(state: RunState, fact: f.NodeCompleted, frame: Frame) -> None:
     node = state.nodes[fact.node]
-    node.value = None if fact.value is None else frame.values[fact.value]
-    node.error = None
-    node.restored = fact.restored
-    leave(state, node, Status.COMPLETED, frame.at)
+    if fact.value is not None:
+        node.value = frame.values[fact.value]
+    elif node.value is not None:
+        node.value = None
+    if node.error is not None:
+        node.error = None
+    if node.restored is not fact.restored:
+        node.restored = fact.restored
+    leave(state, node, _COMPLETED, frame.at)
     if node.op.gate is None:
         let_go(state, node)
 

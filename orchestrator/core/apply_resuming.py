@@ -27,11 +27,15 @@ def _resumed(state: RunState, fact: f.RunResumed, _frame: Frame) -> None:
     state.closed = {}
     state.paused = False
     state.epoch = fact.epoch
+    completed, asking = Status.COMPLETED, Status.ASKING
     for node in state.nodes.values():
+        if node.status is completed and not node.resumes:
+            # most nodes of a large run: nothing of them is held, asked or under way
+            continue
         if node.held:
             node.held = ""
             state.ready[node.op.name] = None
-        if (node.status is Status.ASKING or node.resumes) and not node.parted:
+        if (node.status is asking or node.resumes) and not node.parted:
             # its body is gone with its process: the next start is another attempt, and no other try
             node.parted = True
             node.resumes = False

@@ -133,10 +133,11 @@ def _suspended(state: RunState) -> str | None:
 
 def _expires(state: RunState) -> bool:
     """True if time alone will answer an open question."""
+    asking = Status.ASKING
     return any(
         question.answer is None and question.expires_at
         for node in state.nodes.values()
-        if node.status is Status.ASKING
+        if node.status is asking
         for question in (node.questions or {}).values()
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-__all__ = ["Frame"]
+import msgspec
+
+__all__ = ["Frame", "Recorded"]
 
 
 class Frame(Protocol):
@@ -18,3 +20,10 @@ class Frame(Protocol):
     @property
     def values(self) -> Sequence[bytes]:
         """The JSON values to which facts refer by position."""
+
+
+class Recorded(msgspec.Struct, frozen=True, gc=False):
+    """The surroundings of the facts of a record."""
+
+    at: int
+    values: Sequence[bytes]

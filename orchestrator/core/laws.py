@@ -15,31 +15,23 @@ from collections.abc import Callable, Iterator, Sequence
 from orchestrator.core.dispatch import SLOT, over_budget
 from orchestrator.core.fact_laws import check_facts
 from orchestrator.core.facts import Fact
+from orchestrator.core.node_laws import at_rest, breaches_of, check_node
 from orchestrator.core.order import cycle_in
 from orchestrator.core.resources import missing, resources_of
-from orchestrator.core.round_laws import refused_breaches, rounds_breaches
+from orchestrator.core.round_laws import rounds_breaches
 from orchestrator.core.settling import BRANCH_PREFIX
-from orchestrator.core.spec import NAME_LIMIT, UNLIMITED, Retry
+from orchestrator.core.spec import UNLIMITED
 from orchestrator.core.state import NodeState, RunState
-from orchestrator.core.status import ENDED, LIVE, SUSPENDED, TERMINAL, RunReason, Status
+from orchestrator.core.status import ENDED, LIVE, SUSPENDED, RunReason, Status
 from orchestrator.core.supersteps.laws import all_there, owed, step_laws, tasks_of, tokens_behind
 
 __all__ = ["Watch", "check", "check_facts", "check_node"]
 
-#: So many tiers above where it began may one piece of work stand (kernel.md 4).
-_TIERS = 2
-
 _BUSY = (Status.RUNNING, Status.STOPPING)
-#: Statuses in which a node has not let go of what depends on it, whatever its gate says.
-#: Made once: a large run that is resumed asks millions of times.
-_SETTLED_OR_WAITING = TERMINAL | {Status.WAITING}
-_NO_REQUEST = TERMINAL | {Status.WAITING, Status.BACKING_OFF}
-_UNDER_WAY = frozenset({*_BUSY, Status.ASKING, Status.BACKING_OFF})
-_BUSY_OR_SETTLED = TERMINAL | set(_BUSY)
-_ONCE = Retry().attempts
-_NEVER_STARTED = (Status.WAITING, Status.VETOED, Status.CANCELLED)
 
 Breaches = Iterator[str]
+#: Nodes that are not at rest: the others are counted nowhere.
+Nodes = Sequence[NodeState]
 
 
 def check(state: RunState, *, folded: bool = False) -> list[str]:
@@ -49,20 +41,15 @@ def check(state: RunState, *, folded: bool = False) -> list[str]:
         folded: the state was folded from records and has not gone on: who waits in which queue is not
             recorded, it is found again when every ready node is tried.
     """
+    nodes = state.nodes
     laws = [law for law in _RUN_LAWS if not (folded and law is _starting)]
-    broken = [breach for law in laws for breach in law(state)]
-    for node in state.nodes.values():
-        broken += check_node(state, node)
+    others = [node for name, node in nodes.items() if not at_rest(nodes, node) or node.op.name != name]
+    broken = [breach for law in laws for breach in law(state, others)]
+    for node in others:
+        broken += breaches_of(state, node)
     broken += _mirrored(state)
-    path = cycle_in({name: [edge.target for edge in node.outs] for name, node in state.nodes.items()})
-    if path is not None:
-        broken.append(f"acyclic: {' -> '.join(path)}")
+    broken += _acyclic(state)
     return broken
-
-
-def check_node(state: RunState, node: NodeState) -> list[str]:
-    """The laws of one node: linear in its edges."""
-    return [f"{node.op.name}: {breach}" for law in _NODE_LAWS for breach in law(state, node)]
 
 
 class Watch:
@@ -91,12 +78,11 @@ class Watch:
 # --- the run: counters ---------------------------------------------------------------------------
 
 
-def _counters(state: RunState) -> Breaches:
+def _counters(state: RunState, nodes: Nodes) -> Breaches:
     """One truth: every counter is what a recount gives (law 1)."""
-    nodes = state.nodes.values()
     statuses = Counter(node.status for node in nodes)
-    planned = _planned(state)
-    grown = [node for node in nodes if node.op.name not in planned and node.copies is None]
+    unplanned = [state.nodes[name] for name in state.nodes.keys() - _planned(state)]
+    grown = [node for node in unplanned if node.copies is None]
     successors = {node.superseded_by for node in nodes}
     recount: dict[str, int] = {
         "live": sum(statuses[status] for status in LIVE),
@@ -126,9 +112,8 @@ def _counters(state: RunState) -> Breaches:
             yield f"counter {name} is {getattr(state, name)}, a recount gives {count}"
 
 
-def _collections(state: RunState) -> Breaches:
+def _collections(state: RunState, nodes: Nodes) -> Breaches:
     """One truth: every collection names the nodes whose own field says so (law 1)."""
-    nodes = state.nodes.values()
     ready = {node.op.name for node in nodes if node.status is Status.READY and not node.held}
     if set(state.ready) != ready:
         yield f"ready holds {sorted(state.ready)}, by status it is {sorted(ready)}"
@@ -142,7 +127,8 @@ def _collections(state: RunState) -> Breaches:
     if set(state.written) != written:
         yield f"written is {sorted(state.written)}, nodes wrote {sorted(written)}"
     children = Counter(node.parent for node in nodes if node.parent is not None)
-    for node in nodes:
+    named = (state.nodes[name] for name in children if name in state.nodes)
+    for node in {node.op.name: node for node in (*nodes, *named)}.values():
         count = children[node.op.name]
         if node.children < count or (not state.epoch and node.children != count):
             yield f"{node.op.name}: children is {node.children}, {count} nodes name it"
@@ -158,6 +144,12 @@ def _planned(state: RunState) -> frozenset[str]:
 def _mirrored(state: RunState) -> Breaches:
     """Every edge stands once among its source's outs and once among its target's ins."""
     # identity is what is asked here: two equal edges between two nodes are two edges
+    nodes = state.nodes.values()
+    known = {id(edge) for node in nodes for edge in node.outs if edge.source == node.op.name}
+    if known == {id(edge) for node in nodes for edge in node.ins if edge.target == node.op.name} and (
+        sum([len(node.outs) for node in nodes]) == sum([len(node.ins) for node in nodes]) == len(known)
+    ):
+        return
     outs = {id(edge): (edge, node) for node in state.nodes.values() for edge in node.outs}
     ins = {id(edge): (edge, node) for node in state.nodes.values() for edge in node.ins}
     for key, (edge, node) in outs.items():
@@ -172,6 +164,19 @@ def _mirrored(state: RunState) -> Breaches:
             yield f"edge {edge.source} -> {edge.target} is unknown to its source"
 
 
+def _acyclic(state: RunState) -> Breaches:
+    """No node waits for itself (law 5)."""
+    nodes = state.nodes
+    places = dict(zip(nodes, range(len(nodes)), strict=True))
+    back = (1 for name, place in places.items() for edge in nodes[name].outs if places[edge.target] <= place)
+    if next(back, None) is None:
+        # as in most graphs: each edge leads to a node that came later
+        return
+    path = cycle_in({name: [edge.target for edge in node.outs] for name, node in nodes.items()})
+    if path is not None:
+        yield f"acyclic: {' -> '.join(path)}"
+
+
 # --- the run: caps, starting, stopping -----------------------------------------------------------
 
 
@@ -180,7 +185,7 @@ def _capacity(state: RunState, resource: str) -> int:
     return 1 if resource.startswith(BRANCH_PREFIX) else state.plan.limits.get(resource, 0)
 
 
-def _caps(state: RunState) -> Breaches:
+def _caps(state: RunState, _nodes: Nodes) -> Breaches:
     """Caps hold at every prefix (law 4)."""
     budget = state.budget
     limit = UNLIMITED if budget.concurrency is None else budget.concurrency
@@ -196,7 +201,7 @@ def _caps(state: RunState) -> Breaches:
             yield f"cap: {count} of {resource} taken, there are {_capacity(state, resource)}"
 
 
-def _starting(state: RunState) -> Breaches:
+def _starting(state: RunState, _nodes: Nodes) -> Breaches:
     """Nothing ready can start, and each knows whom to be woken by (no wake-up is lost)."""
     if state.paused or state.draining or state.cancelling or over_budget(state):
         return
@@ -217,7 +222,7 @@ def _starting(state: RunState) -> Breaches:
             yield f"{name} is ready and waits in no queue that will be woken"
 
 
-def _stopping(state: RunState) -> Breaches:
+def _stopping(state: RunState, nodes: Nodes) -> Breaches:
     """Ended means that every node settled; a run that cannot go on says so (laws 11, 12)."""
     if state.ended and state.suspended:
         yield f"the run is ended ({state.ended}) and suspended ({state.suspended})"
@@ -235,7 +240,7 @@ def _stopping(state: RunState) -> Breaches:
             yield f"{state.suspended} is no reason to suspend"
         if state.running:
             yield f"the run is suspended while {state.running} nodes run"
-        held = {n.op.name for n in state.nodes.values() if n.status in LIVE or n.judgement == "undecided"}
+        held = {n.op.name for n in nodes if n.status in LIVE or n.judgement == "undecided"}
         if set(state.waiters) != held:
             yield f"suspended with waiters {sorted(state.waiters)}, unsettled are {sorted(held)}"
     elif state.run and not (state.running or state.backing_off or state.paused or _waits_for_a_person(state)):
@@ -249,152 +254,15 @@ def _waits_for_a_person(state: RunState) -> bool:
     return state.waits_for_answers or any(one.answer is None and one.expires_at for one in asked)
 
 
-_RUN_LAWS: Sequence[Callable[[RunState], Breaches]] = (
+def _rounds(state: RunState, _nodes: Nodes) -> Breaches:
+    return rounds_breaches(state)
+
+
+def _steps(state: RunState, _nodes: Nodes) -> Breaches:
+    return step_laws(state)
+
+
+_RUN_LAWS: Sequence[Callable[[RunState, Nodes], Breaches]] = (
     *(_counters, _collections, _caps, _starting, _stopping),
-    *(rounds_breaches, step_laws),
-)
-
-
-# --- one node ------------------------------------------------------------------------------------
-
-
-def _pending(state: RunState, node: NodeState) -> Breaches:
-    """A node waits for exactly the predecessors that have not let go."""
-    owed = sum(not state.nodes[edge.source].released for edge in node.ins)
-    if node.pending != owed:
-        yield f"pending is {node.pending}, {owed} predecessors have not let go"
-    if node.status is Status.WAITING and node.pending == 0:
-        yield "it waits and nothing is owed to it"
-    if node.pending and node.status not in _SETTLED_OR_WAITING:
-        yield f"it is {node.status.value} and {node.pending} predecessors have not let go"
-    if node.early and node.status not in TERMINAL:
-        yield "it counts as settled early and has not settled"
-
-
-def _letting_go(_state: RunState, node: NodeState) -> Breaches:
-    """A node has let go when it has settled, an undecided gate not even then (law 7)."""
-    settled = node.status in TERMINAL
-    if node.released and not settled:
-        yield f"it has let go and is {node.status.value}"
-    if settled and not node.released and node.judgement != "undecided":
-        yield "it has settled and has not let go"
-    if node.judgement == "undecided" and node.released:
-        yield "it is undecided and has let go"
-    if node.judgement is not None and (node.op.gate is None or not settled):
-        yield f"it is {node.judgement} and {'no gate' if node.op.gate is None else 'has not settled'}"
-    judged = node.status in (Status.COMPLETED, Status.FAILED)
-    if node.op.gate is not None and judged and node.judgement is None:
-        yield "it is a gate that settled and was not judged"
-
-
-def _veto(state: RunState, node: NodeState) -> Breaches:
-    """Nothing below a rejecting gate or a vetoed node has started (law 6)."""
-    if (node.status is Status.VETOED) != bool(node.vetoed_by) and not node.restored:
-        yield f"it is {node.status.value} with vetoed_by {node.vetoed_by}"
-    if node.status is not Status.VETOED and node.judgement != "rejected":
-        return
-    for edge in node.outs:
-        target = state.nodes[edge.target]
-        started = target.attempt > target.given_back
-        if not target.restored and (started or target.status not in _NEVER_STARTED):
-            yield f"{edge.target} depends on it and is {target.status.value} at attempt {target.attempt}"
-
-
-def _outcome(_state: RunState, node: NodeState) -> Breaches:
-    """What a node holds is what its status allows."""
-    status = node.status
-    if node.value is not None and status not in (Status.COMPLETED, Status.ESCALATED):
-        yield f"it is {status.value} and has a value"
-    if status is Status.FAILED and node.error is None:
-        yield "it failed without an error"
-    if status is Status.COMPLETED and node.error is not None:
-        yield "it completed with an error"
-    if node.handled and status is not Status.FAILED:
-        yield f"its failure is handled and it is {status.value}"
-    if status is Status.STOPPING and node.settles not in (Status.CANCELLED, Status.FAILED, Status.READY):
-        yield f"it is stopping and settles as {node.settles!r}"
-    if node.escalation is not None and status in _NO_REQUEST:
-        yield f"it is {status.value} and still asks for a higher tier"
-    if len(node.ledger) != node.emitted:
-        yield f"{node.emitted} emissions were accepted, {len(node.ledger)} are in the ledger"
-    if node.ledger and [entry.number for entry in node.ledger] != list(range(1, node.emitted + 1)):
-        yield "the numbers of its ledger have a gap"
-    for question in (node.questions or {}).values():
-        if question.answer is None and status is Status.READY:
-            yield f"it is ready and {question.key!r} has no answer"
-
-
-def _attempts(_state: RunState, node: NodeState) -> Breaches:
-    """Attempts are numbered from 1, bounded by the retry, and hold what they took only while they run."""
-    tries = _ONCE if node.op.retry is None else node.op.retry.attempts
-    if node.attempt - node.given_back > tries:
-        yield f"attempt {node.attempt} with {node.given_back} given back, at most {tries}"
-    if node.attempt < 1 and node.status in _UNDER_WAY:
-        yield f"it is {node.status.value} before its first attempt"
-    if node.status is Status.WAITING and node.attempt > node.given_back:
-        yield f"it waits at attempt {node.attempt}"
-    if not node.holds:
-        return
-    kept = [name for name in node.holds if name.startswith(BRANCH_PREFIX)]
-    if node.status in TERMINAL:
-        yield f"it has settled and holds {node.holds}"
-    elif node.status not in _BUSY_OR_SETTLED and len(kept) != len(node.holds):
-        yield f"it is {node.status.value} and holds {node.holds}"
-
-
-def _family(state: RunState, node: NodeState) -> Breaches:
-    """Names, parents, depth and tiers (laws 3 and 4)."""
-    if len(node.op.name) > NAME_LIMIT:
-        yield f"its name has {len(node.op.name)} characters, at most {NAME_LIMIT}"
-    parent = None if node.parent is None else state.nodes.get(node.parent)
-    if node.parent is not None and parent is None:
-        yield f"its parent {node.parent!r} is no node"
-    if parent is None:
-        if node.depth or node.origin != node.op.name:
-            yield f"it has no parent, depth {node.depth} and origin {node.origin!r}"
-    else:
-        spliced = parent.superseded_by == node.op.name
-        if node.depth != parent.depth + (not spliced) or node.origin != parent.origin:
-            yield f"depth {node.depth} and origin {node.origin!r} do not follow from {node.parent}"
-        if spliced and node.rungs != parent.rungs + 1:
-            yield f"it is {node.rungs} tiers up, its emitter {parent.rungs}"
-    if node.generations > state.budget.depth:
-        yield f"it is {node.generations} generations down, at most {state.budget.depth}"
-    if node.rungs > _TIERS:
-        yield f"it is {node.rungs} tiers up, at most {_TIERS}"
-    if node.superseded_by is not None and node.status is not Status.ESCALATED:
-        yield f"{node.superseded_by} took its place and it is {node.status.value}"
-    if node.superseded_by is not None and node.superseded_by not in state.nodes:
-        yield f"{node.superseded_by} took its place and is no node"
-    if node.status is Status.ESCALATED and node.superseded_by is None and not node.restored:
-        yield "it escalated and nobody took its place"
-
-
-def _instances(state: RunState, node: NodeState) -> Breaches:
-    """A ``for_each`` node makes no attempt, has at most ``max`` instances and settles after them."""
-    each, one = node.op.for_each, node.op.instance
-    if each is None:
-        if node.opened or node.left_out:
-            yield "it has instances and no for_each"
-    elif node.attempt or node.status not in _SETTLED_OR_WAITING:
-        yield f"it has for_each and is {node.status.value} at attempt {node.attempt}"
-    elif node.children > each.max:
-        yield f"it has {node.children} instances, at most {each.max}"
-    elif node.opened and node.status in (Status.COMPLETED, Status.FAILED) and not node.restored:
-        open_ = [edge.source for edge in node.ins if state.nodes[edge.source].status not in TERMINAL]
-        if open_ and node.status is Status.COMPLETED:
-            yield f"it has its list and {', '.join(open_)} have not settled"
-    if one is not None and (one.of not in state.nodes or one.index < 1):
-        yield f"it is instance {one.index} of {one.of!r}"
-
-
-_NODE_LAWS: Sequence[Callable[[RunState, NodeState], Breaches]] = (
-    _pending,
-    _letting_go,
-    _veto,
-    refused_breaches,
-    _outcome,
-    _attempts,
-    _family,
-    _instances,
+    *(_rounds, _steps),
 )

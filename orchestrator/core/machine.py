@@ -11,10 +11,11 @@ import msgspec
 from emissions import Refused
 from orchestrator.core import commands as c
 from orchestrator.core import control, including
-from orchestrator.core.apply import apply
+from orchestrator.core.apply import APPLY
 from orchestrator.core.closing import conclude
 from orchestrator.core.decisions import Decision, Why
 from orchestrator.core.facts import ControlApplied, GraphPlanned, RunStarted
+from orchestrator.core.frames import Recorded
 from orchestrator.core.outcomes import finish
 from orchestrator.core.proposals import take_note
 from orchestrator.core.records import Record
@@ -146,9 +147,11 @@ class GraphMachine:
 
     def replay(self, record: Record) -> None:
         """Apply a recorded command's facts; nothing is decided again."""
-        self.state.at = record.at
-        if isinstance(record.command, c.Start | c.Resume):
-            self.state.waits_for_answers = record.command.waits_for_answers
-        frame = Decision(self.state, record.command, record.at, [bytes(value) for value in record.values])
+        state, command, at = self.state, record.command, record.at
+        state.at = at
+        if type(command) is c.Start or type(command) is c.Resume:
+            state.waits_for_answers = command.waits_for_answers
+        frame = Recorded(at, [bytes(value) for value in record.values])
         for fact in record.facts:
-            apply(self.state, fact, frame)
+            state.facts += 1
+            APPLY[type(fact)](state, fact, frame)

@@ -101,12 +101,20 @@ def decode_record(data: bytes) -> Record:
         msgspec.ValidationError: an unknown fact or command, or a wrong layout.
     """
     record = _decoder.decode(data)
-    facts: list[Fact] = []
-    for fact in record.facts:
+    facts, values = record.facts, record.values
+    if NodesReady in map(type, facts):
+        facts[:] = _unfolded(facts)
+    for position, value in enumerate(values):
+        # a Raw that was read keeps the whole record alive: take a copy
+        values[position] = value.copy()
+    return record
+
+
+def _unfolded(facts: Sequence[Fact]) -> list[Fact]:
+    out: list[Fact] = []
+    for fact in facts:
         if type(fact) is NodesReady:
-            facts.extend(NodeReady(name) for name in fact.nodes)
+            out.extend(NodeReady(name) for name in fact.nodes)
         else:
-            facts.append(fact)
-    # a Raw that was read keeps the whole record alive: take a copy
-    values = [value.copy() for value in record.values]
-    return msgspec.structs.replace(record, facts=facts, values=values)
+            out.append(fact)
+    return out

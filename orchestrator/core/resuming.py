@@ -34,6 +34,8 @@ EVERY_FAILED = "*"
 
 _SECOND = 1_000_000_000
 _UNDER_WAY = frozenset(LIVE - {Status.WAITING})
+_BUSY = frozenset({Status.RUNNING, Status.STOPPING})
+_WAITING = Status.WAITING
 
 
 def resume(decision: Decision, command: Resume) -> None:
@@ -55,7 +57,7 @@ def resume(decision: Decision, command: Resume) -> None:
     if _out_of_time(state):
         # said again at once, and nothing is started only to be stopped
         decision.fact(DrainRequested(RunReason.DEADLINE))
-    for node in list(state.nodes.values()):
+    for node in [node for node in state.nodes.values() if node.status in _BUSY]:
         if node.status is Status.RUNNING:
             decision.fact(AttemptGivenBack(node.op.name, node.attempt, str(previous)))
         elif node.status is Status.STOPPING:
@@ -102,7 +104,7 @@ def reopened_by(state: RunState, names: Iterable[str]) -> list[NodeState]:
         found[name] = None
         queue += [edge.target for edge in state.nodes[name].outs if _follows(state, name, edge.target)]
         queue += left_out(state, state.nodes[name])
-    return [node for name, node in state.nodes.items() if name in found]
+    return [node for name, node in state.nodes.items() if name in found] if found else []
 
 
 def _follows(state: RunState, name: str, dependent: str) -> bool:
@@ -131,14 +133,15 @@ def can_reopen(state: RunState, node: NodeState) -> bool:
 
 def _reopen(decision: Decision, nodes: list[NodeState]) -> None:
     state = decision.state
-    for child in _grown_by(state, [node for node in nodes if node.status is Status.FAILED]):
+    repeated = [node for node in nodes if node.status is Status.FAILED]
+    for child in _grown_by(state, repeated) if repeated else ():
         decision.fact(NodeDropped(child, "the attempt that grew it is repeated"))
     for node in nodes:
         if node.op.name in state.nodes:
             decision.fact(NodeReopened(node.op.name, node.generation + 1, node.reason))
     for node in state.nodes.values():
         # also one that waited for what was dropped, and for nothing else
-        if node.status is Status.WAITING and node.pending == 0:
+        if node.pending == 0 and node.status is _WAITING:
             decision.due(node)
 
 

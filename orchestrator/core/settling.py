@@ -22,6 +22,7 @@ __all__ = [
 BRANCH_PREFIX = "branch:"
 
 _BUSY = (Status.RUNNING, Status.STOPPING)
+_RUNNING = Status.RUNNING
 
 
 def leave_status(state: RunState, node: NodeState) -> None:
@@ -48,7 +49,7 @@ def leave_status(state: RunState, node: NodeState) -> None:
 
 def leave(state: RunState, node: NodeState, status: Status, at: int) -> None:
     """Settle the node: it keeps nothing and is never live again in this generation."""
-    if node.status is Status.RUNNING:
+    if node.status is _RUNNING:
         # by far the most frequent way to settle
         state.running -= 1
         state.slots -= 1
@@ -59,7 +60,10 @@ def leave(state: RunState, node: NodeState, status: Status, at: int) -> None:
     node.status = status
     node.settled_at = at
     state.live -= 1
-    node.early = node.pending > 0
+    early = node.pending > 0
+    if node.early is not early:
+        # a field is read for much less than it is written, and most nodes settle in time
+        node.early = early
     if node.emitted or node.sightings is not None:
         # identities only tell repeated emissions of a running node apart
         node.identities = node.sightings = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,8 @@ __all__ = ["COLUMNS", "Fetcher", "Tail", "blob_of", "fault_of", "selected"]
 COLUMNS: Final = (
     "run, seq, first, last, epoch, command, node, cause, request, wall, CAST(payload AS BLOB), blobs, hash"
 )
+#: ``Row._make`` without its look at the length: the columns are those of the query.
+_row: Final[Callable[[tuple[Any, ...]], Row]] = partial(tuple.__new__, Row)
 _ROWS: Final = f"SELECT {COLUMNS} FROM records WHERE run = ? AND seq > ? AND seq <= ? ORDER BY seq"  # noqa: S608
 _LINK: Final = "SELECT hash FROM records WHERE run = ? AND seq = ?"
 _END: Final = "SELECT last, hash FROM records WHERE run = ? AND seq = ?"
@@ -94,11 +97,12 @@ class Fetcher:
         seq, last, digest = self._previous if self._previous.seq == after else self.end_at(after)
         with faults(self._path):
             for values in self._connection.execute(_ROWS, (self._run, after, upto)):
-                row = Row._make(values)
-                if row.seq != seq + 1 or row.first != last + 1 or not _linked(digest, row):
+                row = _row(values)
+                _, number, first, latest, *_, name = values
+                if number != seq + 1 or first != last + 1 or not _linked(digest, row):
                     fault = fault_of(Tail(seq, last, digest), row)
                     raise CorruptJournalError(f"{self._path}: run {self._run}, {fault}")
-                seq, last, digest = row.seq, row.last, row.hash
+                seq, last, digest = number, latest, name
                 yield row
         if seq < upto:
             raise CorruptJournalError(f"{self._path}: run {self._run}: record {seq + 1} is missing")

@@ -154,7 +154,8 @@ class Branches:
 
     def adopt(self, state: RunState) -> None:
         """Continue the conversations that an earlier process, or an earlier call, has on record."""
-        roles = {node.branch: node.op.role for node in state.nodes.values() if node.branch is not None}
+        speaking = [node for node in state.nodes.values() if node.branch is not None]
+        roles = {node.branch: node.op.role for node in speaking}
         for name in state.conversations:
             said = list(recorded(state, name))
             live = self._named(name)
@@ -163,10 +164,10 @@ class Branches:
             if live.messages[: len(said)] != said:
                 # the record goes further than this process knows, or another way: the record stands
                 live.include(said)
-        for node in state.nodes.values():
-            if node.branch is not None:
-                branch = self._owned.setdefault(node.branch, Branch(node.branch, node.op.role))
-                self._own[node.op.name] = Taken(branch, node.branch)
+        for node in speaking:
+            assert node.branch is not None
+            branch = self._owned.setdefault(node.branch, Branch(node.branch, node.op.role))
+            self._own[node.op.name] = Taken(branch, node.branch)
 
     def _source(self, state: RunState, node: NodeState) -> Taken | None:
         """What a new branch starts from: the inherited node's, the emitter's, or the session's default."""

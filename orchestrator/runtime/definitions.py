@@ -168,9 +168,14 @@ def load(text: str, what: str, *, changed_ok: bool = False) -> Any:
 
 def _module(place: str, what: str) -> ModuleType:
     path = Path(place)
-    for module in list(sys.modules.values()):
+    modules = list(sys.modules.values())
+    for module in modules:
+        if place in (module.__name__, getattr(module, "__file__", None)):
+            return module
+    for module in modules:
+        # under another name of the same file; each question goes to the file system
         file = getattr(module, "__file__", None)
-        if module.__name__ == place or (file and Path(file).resolve() == path):
+        if file and Path(file).resolve() == path:
             return module
     name = f"_callboard_code_{hashlib.sha256(place.encode()).hexdigest()[:20]}"
     spec = importlib.util.spec_from_file_location(name, path)

@@ -100,6 +100,8 @@ def set_timers(engine: Engine) -> None:
     """Set every timer that a run has from what was left of it."""
     state = engine.state
     for node in state.nodes.values():
+        if node.status in TERMINAL:
+            continue
         if node.status is Status.BACKING_OFF:
             left = max(0, node.backoff_until - state.at) / _SECOND
             engine.set_timer(left, "backoff", node.op.name, node.attempt)

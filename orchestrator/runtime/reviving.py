@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from orchestrator.core.laws import check
 from orchestrator.core.machine import GraphMachine
+from orchestrator.core.records import Record
 from orchestrator.core.resuming import EVERY_FAILED, can_reopen, reopened_by
 from orchestrator.core.state import RunState
 from orchestrator.core.status import RunReason, Status
 from orchestrator.errors import CorruptJournalError, OperationError
 from orchestrator.journal.runlog import RunLog
+from orchestrator.journal.seam import Journal
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.planning import Prepared
 from orchestrator.runtime.recovery import Recovery
@@ -19,7 +23,8 @@ from orchestrator.runtime.wiring import Wiring
 
 __all__ = ["refuse", "refuse_thread", "revive"]
 
-_PAGE = 1_000
+#: Records that are read at once: so few that they stay in the processor's cache until they are folded.
+_PAGE = 200
 
 
 def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunState], Prepared]) -> Engine:
@@ -34,16 +39,13 @@ def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunS
         CorruptJournalError: what is recorded breaks a law.
     """
     log = wiring.journal
-    machine, last = GraphMachine(), None
-    for start in range(0, len(log), _PAGE):
-        for record in log.read(start, start + _PAGE):
-            machine.replay(record)
-            last = record
-    state = machine.state
+    with _uncollected():
+        machine, last = _folded(log)
+        state = machine.state
+        broken = check(state, folded=True)
     if last is None or not state.run:
         message = f"run {run_id} has no first record: it was killed before it began; start it again"
         raise OperationError(message)
-    broken = check(state, folded=True)
     if broken:
         message = (
             f"run {run_id}: what is recorded breaks a law: {broken[0]}; look at it with callboard doctor"
@@ -57,6 +59,27 @@ def revive(run_id: str, wiring: Wiring, recovery: Recovery, find: Callable[[RunS
         recovery = dataclasses.replace(recovery, rows=rows)
     engine.recovery = recovery
     return engine
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the cyclic collector: what is folded lives as long as its run, and holds no cycle."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _folded(log: Journal) -> tuple[GraphMachine, Record | None]:
+    machine, last = GraphMachine(), None
+    for start in range(0, len(log), _PAGE):
+        for record in log.read(start, start + _PAGE):
+            machine.replay(record)
+            last = record
+    return machine, last
 
 
 def refuse_thread(state: RunState) -> None:

@@ -11,9 +11,10 @@ import pytest
 from orchestrator.core import commands as c
 from orchestrator.core import facts as f
 from orchestrator.core import laws
+from orchestrator.core.node_laws import at_rest
 from orchestrator.core.records import Record
 from orchestrator.core.spec import Budget, Edge, Gate, Operation
-from orchestrator.core.state import EdgeState, RunState
+from orchestrator.core.state import EdgeState, NodeState, RunState
 from orchestrator.core.status import Status
 from tests.core.small import Small, plan
 
@@ -162,6 +163,36 @@ def test_a_broken_state_is_told(damage: Callable[[RunState], None], told: str):
     state = busy()
     damage(state)
     assert any(told in breach for breach in laws.check(state)), laws.check(state)
+
+
+ODD: tuple[object, ...] = (
+    *(None, True, False, 0, -1, 1, 2, 9, 1.5, "", "x", "a", "undecided", "rejected", b"1"),
+    *((), ("name:db",), (1, 1), {}, {"k": ("a",)}, [], f.Failure("E"), *S),
+)
+
+
+@pytest.mark.parametrize("field", [one for one in NodeState.__struct_fields__ if one not in ("ins", "outs")])
+def test_what_is_at_rest_breaks_nothing_and_counts_nowhere(field: str, monkeypatch: pytest.MonkeyPatch):
+    """A node that is passed by would have been found lawful, whatever stands in any field of it."""
+    run = Small(plan("a", "b", edges=["a>b"]))
+    run.finish("a")
+    state, node = run.state, run.state.nodes["a"]
+    assert at_rest(state.nodes, node)
+    before, rests = getattr(node, field), 0
+    # where nothing stands anything may; else what is of the same kind
+    values = [value for value in ODD if before is None or type(value) is type(before)]
+    for value in values:
+        setattr(node, field, value)
+        if not at_rest(state.nodes, node):
+            continue
+        rests += 1
+        told = laws.check(state)
+        with monkeypatch.context() as patch:
+            patch.setattr(laws, "at_rest", lambda _nodes, _node: False)
+            assert told == laws.check(state), (field, value)
+    setattr(node, field, before)
+    assert laws.check(state) == []
+    assert rests < len(values) or field not in {"status", "pending", "released", "holds", "judgement"}
 
 
 def test_a_run_that_hangs_is_told():
