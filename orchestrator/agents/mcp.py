@@ -43,7 +43,12 @@ async def connected(server: McpServer, gone: Callable[[], None]) -> AsyncIterato
         try:
             async with _transport(server, errors) as transport, _client(server, transport) as client:
                 found = await _listed(client)
-                yield {tool.name: _ready(server, client, tool, gone) for tool in found}
+
+                def lost() -> str:
+                    gone()
+                    return _tail(errors)
+
+                yield {tool.name: _ready(server, client, tool, lost) for tool in found}
         except (MCPError, OSError, httpx2.HTTPError, ExceptionGroup) as error:
             raise ToolError(f"server {server.name}: {_said(error)}{_tail(errors)}") from None
 
@@ -80,23 +85,22 @@ async def _listed(client: Client) -> list[Tool]:
     return found
 
 
-def _ready(server: McpServer, client: Client, tool: Tool, gone: Callable[[], None]) -> ReadyTool:
+def _ready(server: McpServer, client: Client, tool: Tool, lost: Callable[[], str]) -> ReadyTool:
+    """``lost`` is told that the connection is closed, and gives the server's last words."""
     called = f"{server.name}.{tool.name}"
 
     async def perform(arguments: Mapping[str, Any]) -> Any:
         try:
             result = await client.call_tool(tool.name, dict(arguments))
         except MCPError as error:
-            if error.code == _GONE:
-                gone()
-            raise ToolError(f"{called} failed: {_said(error)}") from None
+            end = lost() if error.code == _GONE else ""
+            raise ToolError(f"{called} failed: {_said(error)}{end}") from None
         except (BrokenResourceError, ClosedResourceError):
-            gone()
-            raise ToolError(f"{called} failed: the connection to its server is closed") from None
+            raise ToolError(f"{called} failed: the connection to its server is closed{lost()}") from None
         except (ValueError, RuntimeError) as error:
             raise ToolError(f"{called} gave an answer that cannot be read: {_said(error)}") from None
         if result.is_error:
-            raise ToolError(f"{called} failed: {redacted(str(_value(result)))}")
+            raise ToolError(f"{called} failed: {_line(str(_value(result)))}")
         return _value(result)
 
     return ReadyTool(called, tool.description or "", dict(tool.input_schema), perform)
@@ -123,10 +127,14 @@ def _value(result: CallToolResult) -> Any:
 def _said(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return redacted(str(error) or type(error).__name__)
+    return _line(str(error) or type(error).__name__)
+
+
+def _line(text: str) -> str:
+    return redacted(" ".join(text.split()))
 
 
 def _tail(errors: TextIO) -> str:
     errors.seek(0)
-    text = redacted(errors.read()[-_TAIL:].strip())
+    text = _line(errors.read()[-_TAIL:])
     return f": {text}" if text else ""
