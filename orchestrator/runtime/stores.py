@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
+from shutil import rmtree
 from tempfile import gettempdir
 from typing import Any, Protocol
+from weakref import finalize
 
 from orchestrator.core.records import Record
 from orchestrator.errors import CorruptJournalError, JournalError, OperationError
@@ -60,6 +62,8 @@ class MemoryStore:
         self._make = make
         self._logs: dict[str, tuple[Journal, int]] = {}
         self.folder = Path(gettempdir()) / f"callboard-{token_hex(8)}"
+        # a graph of steps may own a session that nobody enters, so nobody leaves it either
+        finalize(self, rmtree, self.folder, ignore_errors=True)
         #: what drives each run: functions that no file names live as long as the session
         self.prepared: dict[str, Prepared] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import sys
 from typing import Annotated, Any, TypedDict
@@ -543,3 +544,20 @@ async def test_a_program_is_a_node():
     assert result.state["draft"]["exit_code"] == 0
     assert [one.emission for one in facts(app, "t", "EmissionAccepted")] == ["Finding"]
     lawful(app)
+
+
+async def test_the_folders_of_a_graph_in_memory_go_with_it():
+    """No session was entered, so none is left: what its roles wrote goes when nobody holds the graph."""
+    left = []
+
+    @role()
+    async def writes(turn):
+        (turn.workdir / "note").write_text("x")
+        left.append(turn.workdir / "note")
+
+    app = StateGraph(State).add_node(writes).add_edge(START, "writes").compile()
+    assert (await app.invoke({"log": []})).ok
+    assert left[0].exists()
+    del app
+    gc.collect()
+    assert not left[0].exists()
