@@ -153,10 +153,15 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
         ),
         (
             (
-                "…: … without a role is for language models, and this version runs none: the run would be refused; give it a role with a function",
+                "…: … has no role, and nothing names a model: write model:, or say it at the run: --model PROVIDER:NAME",
             ),
-            "**Warning.** The document is right, and this release cannot run it",
-            "Give it a role",
+            "**Warning.** The document is right; a run that names no model is refused",
+            "Name a model: at the node, in `defaults:`, or with `--model`; or give the node a role",
+        ),
+        (
+            ("… calls a tool and has …, which only models read; take it out",),
+            "**Warning.** `act` calls one function; nobody reads the key",
+            "Take the key out, or let a role do the work",
         ),
         (
             (

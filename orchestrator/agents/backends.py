@@ -9,7 +9,6 @@ from typing import Any, cast
 from orchestrator.agents import process
 from orchestrator.agents.jobs import Backend, Job
 from orchestrator.errors import ExecutionError, OperationError
-from roles import Role
 
 __all__ = ["backend_for", "check_model", "mcp_client"]
 
@@ -27,14 +26,14 @@ def backend_for(job: Job) -> Backend:
     raise ExecutionError(f"role {job.role.name} has no function, no program and no model")
 
 
-def check_model(role: Role, model: str) -> None:
+def check_model(where: str, model: str) -> None:
     """Refuse a model that cannot be called whatever happens: another form, or no library for it.
 
     Raises:
         OperationError: what is missing, and the command that installs it.
     """
     check: Callable[[str, str], None] = _models().check
-    check(model, f"role {role.name}")
+    check(model, where)
 
 
 def mcp_client() -> Any:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from emissions import Emission, Receipt
+from emissions import Emission, Malformed, Receipt
 from orchestrator.agents.branches import Message
+from orchestrator.agents.providers import Providers, Rate
 from orchestrator.agents.tools import ReadyTool
 from orchestrator.errors import ExecutionError
 from roles import Brief, Prompt, Role
@@ -58,6 +59,10 @@ class Stage(Protocol):
         """Which attempt this is."""
 
     @property
+    def parameters(self) -> Mapping[str, Any]:
+        """What the node was given."""
+
+    @property
     def workdir(self) -> Path:
         """The folder that the node works in."""
 
@@ -90,6 +95,8 @@ class Job:
         returns: JSON Schema of the value; fault: what is wrong with a value that should fit it, or None.
         spend: told what calls cost, as they are made. say: adds messages to the conversation.
         read: gives the text in which tagged blocks are emissions.
+        refuse: records an emission that is none. heard: an operator's notes since the last call, rendered.
+        providers, rate: how fast the models may be called.
     """
 
     stage: Stage
@@ -107,6 +114,10 @@ class Job:
     spend: Callable[[Spent], None] = field(default=lambda _spent: None)
     say: Callable[[Sequence[Message]], None] = field(default=lambda _messages: None)
     read: Callable[[str], None] = field(default=lambda _text: None)
+    refuse: Callable[[Malformed], None] = field(default=lambda _malformed: None)
+    heard: Callable[[], str] = field(default=lambda: "")
+    providers: Providers = field(default_factory=Providers)
+    rate: Callable[[str], Rate] = field(default=lambda _model: Rate())
 
 
 class Backend(Protocol):

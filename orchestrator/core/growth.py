@@ -23,6 +23,7 @@ from orchestrator.core.spec import (
 )
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
+from orchestrator.core.verbs import SPEAKING
 
 __all__ = ["Child", "admit", "assign", "inject", "spawn"]
 
@@ -85,7 +86,7 @@ def spawn(decision: Decision, node: NodeState, emission: EmissionIn, payload: by
         request.reason or "",
         request.key,
         fault=fault,
-        speaks=role is None and request.operation in ("operate", node.op.verb) and node.op.speaks,
+        speaks=role is None and node.op.speaks and request.operation in SPEAKING,
     )
     return admit(decision, child)
 
@@ -274,6 +275,9 @@ def _operation(state: RunState, child: Child) -> Operation:
         operation = msgspec.structs.replace(
             operation, inherit=child.inherit, uses=child.uses, speaks=child.speaks
         )
+    if role is None and child.speaks:
+        models = state.plan.models if emitter is None or not emitter.op.models else emitter.op.models
+        return msgspec.structs.replace(operation, models=models)
     if role is None or not (role.retry or role.timeout or role.speaks or role.models):
         return operation
     return msgspec.structs.replace(

@@ -358,6 +358,7 @@ class Plan(_Spec, frozen=True):
         edges: edges in declaration order.
         roles: every role a node or a spawn may name.
         verbs: what a node without a role may perform; empty is not known and not checked.
+        models: the default model of grown nodes without a role, and none for nobody.
         reducers: context key -> reducer name (core/context.py); a name outside the table is the runtime's.
         limits: resource name -> capacity, e.g. ``role:critic``, ``model:x``, ``name:db``.
         artifacts: what the run must leave: files that its nodes leave under these names.
@@ -371,6 +372,7 @@ class Plan(_Spec, frozen=True):
     budget: Budget = Budget()
     limits: dict[str, int] = {}
     verbs: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
     reducers: dict[str, str] = {}
     args: msgspec.Raw = msgspec.Raw(b"{}")
     context: msgspec.Raw = msgspec.Raw(b"{}")

@@ -21,12 +21,13 @@ from orchestrator.flows.graph import topological_order
 from orchestrator.flows.includes import check_included
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
-from orchestrator.flows.operations import BRANCH_VERBS, WORDS_OF_EXPRESSIONS
+from orchestrator.flows.operations import WORDS_OF_EXPRESSIONS
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity
 from orchestrator.flows.reach import check_reach
 from orchestrator.flows.references import References, Surroundings
 from orchestrator.flows.shapes import ShapeError
+from orchestrator.flows.verbs import check_verb
 
 __all__ = ["check"]
 
@@ -37,10 +38,6 @@ _SECRET: Final = re.compile(
 _SECRET_KEY: Final = re.compile(r"(?:^|_)(?:password|passwd|secret|token|api_?key)$", re.IGNORECASE)
 _SECRET_LENGTH: Final = 8
 _PERFORMERS: Final = {"role": "a role", "operation": "an operation", "flow": "a flow", "ask": "a question"}
-
-
-#: What a node without a role may perform, beside what a session registers.
-_VERBS: Final = BRANCH_VERBS | {"act"}
 
 
 def check(
@@ -121,21 +118,8 @@ class _Checker:
                 "model:, or say it at the run: --model PROVIDER:NAME"
             )
             yield self.tell((*place, "role"), message, Severity.WARNING)
-        verb = node.operation
-        if verb is None or verb in self.operations:
-            return
-        if verb in _VERBS:
-            message = (
-                f"{name}: {verb} without a role is for language models, and this version runs none: "
-                "the run would be refused; give it a role with a function"
-            )
-            yield self.tell((*place, "operation"), message, Severity.WARNING)
-        else:
-            message = (
-                f"there is no operation {verb!r}{suggestion(verb, [*self.operations, *sorted(_VERBS)])} "
-                "(a session registers others: session.register_operation)"
-            )
-            yield self.tell((*place, "operation"), message)
+        if node.operation is not None and node.operation not in self.operations:
+            yield from check_verb(self.source, self.outline, name, self.operations)
 
     def _after(self, name: str) -> Iterator[Problem]:
         seen: set[str] = set()

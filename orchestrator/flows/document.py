@@ -128,7 +128,7 @@ class BudgetSpec(_Part):
 
 
 class LimitsSpec(_Part):
-    """How many nodes may hold a role, a model or a named resource at once."""
+    """How many nodes may hold a role, a model or a named resource at once, and how fast models are called."""
 
     roles: dict[Name, Annotated[int, Field(ge=1)]] = Field(
         default_factory=dict, description="How many nodes at once, by name."
@@ -138,6 +138,12 @@ class LimitsSpec(_Part):
     )
     names: dict[Name, Annotated[int, Field(ge=1)]] = Field(
         default_factory=dict, description="How many nodes at once, by name."
+    )
+    requests: dict[Name, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="Calls of a model in a minute, by its name."
+    )
+    tokens: dict[Name, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="Tokens of a model in a minute, by its name."
     )
 
 

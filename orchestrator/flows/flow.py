@@ -148,6 +148,7 @@ class Flow:
             raise FlowError(str(error), file=self._source.file) from error
         limits = document.limits
         kinds = {"role": limits.roles, "model": limits.models, "name": limits.names}
+        kinds |= {"requests": limits.requests, "tokens": limits.tokens}
         return BoundFlow(
             graph=graph,
             args=values,

@@ -13,6 +13,7 @@ from orchestrator.core.encoding import encoded, fields_of, struct_of
 from orchestrator.core.expressions import FUNCTIONS, LITERALS, ExpressionError
 from orchestrator.core.spec import NAME_LIMIT, Casting, Gate, Operation, Retry, Undecided, name_fault
 from orchestrator.core.templates import compile_template, needs_rendering, walk_texts
+from orchestrator.core.verbs import SPEAKING
 from orchestrator.errors import GraphError, OperationError
 from orchestrator.flows.conditions import check_condition
 from orchestrator.flows.durations import seconds
@@ -24,7 +25,6 @@ from orchestrator.flows.paths import artifacts_of
 from roles import Role
 
 __all__ = [
-    "BRANCH_VERBS",
     "WORDS_OF_EXPRESSIONS",
     "OperationOptions",
     "check_name",
@@ -36,10 +36,6 @@ __all__ = [
     "resolve",
 ]
 
-#: Verbs that hold a conversation: a node that performs one without a function role takes a branch.
-BRANCH_VERBS: Final = frozenset(
-    {"operate", "chat", "communicate", "ReAct", "ReActStream", "parse", "select", "interpret"}
-)
 #: Names that a node may not take because expressions know them.
 WORDS_OF_EXPRESSIONS: Final = FUNCTIONS | frozenset(LITERALS)
 _ATTEMPT_LIMIT = 1_000
@@ -284,7 +280,7 @@ def _has_templates(name: str, instruction: str, data: object) -> bool:
 def _speaks(verb: str, role: str | Role | None) -> bool:
     if isinstance(role, Role) and role.fn is not None:
         return False
-    return verb in BRANCH_VERBS
+    return verb in SPEAKING
 
 
 def _duration(value: object, where: str) -> float | None:

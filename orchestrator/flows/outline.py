@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from orchestrator.core.encoding import decoded
 from orchestrator.core.spec import Artifact
+from orchestrator.core.verbs import SPEAKING
 from orchestrator.errors import OperationError
 from orchestrator.flows.cast import Cast
 from orchestrator.flows.document import AfterSpec, Document, EdgeSpec, NodeSpec
 from orchestrator.flows.includes import Included
 from orchestrator.flows.models import load_model
-from orchestrator.flows.operations import BRANCH_VERBS, json_schema
+from orchestrator.flows.operations import json_schema
 from orchestrator.flows.shapes import GATE_FIELDS, Schema, ShapeError, schema_of
 from roles import Role
 
@@ -23,6 +24,11 @@ __all__ = ["Outline"]
 
 _SCHEMA_LIMIT: Final = 256 * 1024
 _TEXT_VALUE: Final[Schema] = {"type": "object", "properties": {"text": {"type": "string"}}}
+#: What a verb without a role gives where nothing says the shape; every other speaking one gives a text.
+_VERB_VALUES: Final[Mapping[str, Schema]] = {
+    "select": {"type": "object", "properties": {"selected": {"type": "array", "items": {"type": "string"}}}},
+    "ReActStream": {"type": "array", "items": {"type": "object"}},
+}
 
 
 def _answer(node: NodeSpec, schema: Schema | None) -> Schema:
@@ -66,7 +72,7 @@ class Outline:
         node, role = self.document.nodes[name], self.role(name)
         if node.role is not None:
             return role is not None and role.fn is None
-        return node.operation in BRANCH_VERBS
+        return node.operation in SPEAKING
 
     def after(self, name: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Entries of a node's ``after``: position, predecessor, accepted outcomes."""
@@ -200,7 +206,7 @@ class Outline:
         if node.ask is not None:
             return _answer(node, schema)
         if schema is None:
-            schema = _TEXT_VALUE
+            schema = _VERB_VALUES.get(node.operation or "", _TEXT_VALUE)
         if node.gate is not None and schema.get("type") == "object":
             return {**schema, "properties": {**GATE_FIELDS, **schema.get("properties", {})}}
         return schema

@@ -13,8 +13,11 @@ from emissions import EMISSIONS
 from orchestrator.core.commands import Finish
 from orchestrator.core.state import Emitted as Entry
 from orchestrator.core.state import NodeState
+from orchestrator.core.verbs import ACT
 from orchestrator.errors import ExecutionError
+from orchestrator.runtime.acting import act
 from orchestrator.runtime.artifacts import declared, keeping
+from orchestrator.runtime.casting import lent
 from orchestrator.runtime.drive import Raised, Returned
 from orchestrator.runtime.inquiries import ask_person
 from orchestrator.runtime.planning import Body, Prepared
@@ -81,7 +84,7 @@ class Bodies:
         if operation.role is not None:
             body = self._prepared.bodies.get(operation.role) or self._speaker(node)
         else:
-            body = self._prepared.verbs[operation.verb]
+            body = self._prepared.verbs.get(operation.verb) or self._alone(node)
         run = body.fn if body.is_async else self._threaded(body)
         if self._engine.family.slots is not None:
             run = self._counted(run, self._engine.family.slots)
@@ -132,7 +135,15 @@ class Bodies:
     def _speaker(self, node: NodeState) -> Body:
         """A role that a program or a model performs."""
         role = self._prepared.speakers[node.op.role or ""]
-        return Body(partial(speak, self._engine, node, role), role=role)
+        perform = act if node.op.verb == ACT else speak
+        return Body(partial(perform, self._engine, node, role), role=role)
+
+    def _alone(self, node: NodeState) -> Body:
+        """A verb without a role: a call of a tool, or the session's default model."""
+        if node.op.verb == ACT:
+            return Body(partial(act, self._engine, node, None))
+        agent = lent(node.op.tools or (), self._prepared.roles)
+        return Body(partial(speak, self._engine, node, agent))
 
     async def _included(self, turn: RoleTurn) -> Any:
         include = self._engine.family.include

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from emissions import Verdict
 from orchestrator.agents.backends import check_model
 from orchestrator.agents.toolbox import Toolbox
+from orchestrator.agents.verbs import ALONE
 from orchestrator.core.spec import Operation, Retry, RoleSpec
+from orchestrator.core.verbs import ACT, SPAWN_VERBS, SPEAKING, VERBS, verb_fault
 from orchestrator.errors import GraphError, OperationError
 from orchestrator.flows.operations import make_retry
 from roles import Role
 from roles.tools import listed, tool_name
 
-__all__ = ["cast_as", "check_tools", "nearest", "role_for", "spec_of"]
+__all__ = ["House", "cast_as", "check_tools", "lent", "nearest", "role_for", "spec_of", "without_role"]
 
-#: What a child of a role that speaks may be asked to perform: the seed's four verbs.
-_SPAWN_VERBS: Final = ("operate", "chat", "communicate", "ReAct")
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What a plan may name.
+
+    Attributes:
+        roles: by name. verbs: those that the session performs by functions of its own.
+        model: performs every role that speaks; their own models if None.
+        find_tools: refuses a role whose tools cannot all be found.
+    """
+
+    roles: Mapping[str, Role]
+    verbs: Mapping[str, Any]
+    model: str | None
+    find_tools: Callable[[Role], None] = field(default=lambda _role: None)
 
 
 def spec_of(role: Role, model: str | None) -> RoleSpec:
@@ -32,7 +48,7 @@ def spec_of(role: Role, model: str | None) -> RoleSpec:
         models=_models(role, model),
         escalates_to=role.escalates_to,
         speaks=speaks,
-        verbs=_SPAWN_VERBS if speaks else ("operate",),
+        verbs=SPAWN_VERBS if speaks else ("operate",),
         retry=_retry(role),
         timeout=role.timeout,
     )
@@ -45,19 +61,22 @@ def _models(role: Role, model: str | None) -> tuple[str, ...]:
     return (model,)
 
 
-def role_for(operation: Operation, roles: Mapping[str, Role], model: str | None) -> Role:
+def role_for(operation: Operation, house: House) -> Role:
     """The role of an operation.
 
     Raises:
-        OperationError: there is none of this name, or nothing performs it.
+        OperationError: there is none of this name, nothing performs it, or its verb is not known.
         GraphError: a gate's role does not declare Verdict.
     """
+    roles = house.roles
     role = roles.get(operation.role or "")
     if role is None:
         message = f"{operation.name} names role {operation.role!r}, which is not known"
         raise OperationError(message + nearest(operation.role or "", roles))
+    if role.fn is None:
+        _check_verb(operation, house)
     if role.fn is None and role.program is None:
-        _performable(operation, role, model)
+        _performable(operation, role, house)
     if operation.gate is not None and Verdict not in role.emits:
         message = (
             f"{operation.name} is a gate, but role {role.name!r} does not declare Verdict; add it to emits="
@@ -66,8 +85,72 @@ def role_for(operation: Operation, roles: Mapping[str, Role], model: str | None)
     return role
 
 
-def _performable(operation: Operation, role: Role, model: str | None) -> None:
+def without_role(operation: Operation, house: House) -> Operation:
+    """An operation that names a verb alone: the session's own, or one on its default model.
+
+    Raises:
+        OperationError: there is no such verb, it lacks something, or nothing names a model.
+    """
+    verb = operation.verb
+    if verb in house.verbs:
+        return msgspec.structs.replace(operation, speaks=verb in SPEAKING)
+    _check_verb(operation, house)
+    if verb == ACT:
+        _act(operation, None, house)
+        return msgspec.structs.replace(operation, speaks=False)
+    models = operation.models if house.model is None else (house.model,)
+    if not models:
+        message = (
+            f"{operation.name} performs {verb!r} without a role, and nothing names a model: say models= (a "
+            f"document: model:) or --model NAME (Session(model=)), give it a role, or register "
+            f"the verb: session.register_operation({verb!r}, fn)"
+        )
+        raise OperationError(message)
+    for one in models:
+        check_model(operation.name, one)
+    house.find_tools(lent(operation.tools or (), house.roles.values()))
+    return msgspec.structs.replace(operation, models=models, speaks=True)
+
+
+def lent(names: Sequence[str], roles: Iterable[Role]) -> Role:
+    """Who works without a role, with the tools that its node names: the session's, else those of a role."""
+    own = {
+        tool_name(tool): tool for role in roles for tool in reversed(role.tools) if not isinstance(tool, str)
+    }
+    return Role(ALONE.name, body=ALONE.body, tools=tuple(own.get(name, name) for name in names))
+
+
+def _check_verb(operation: Operation, house: House) -> None:
+    if operation.verb in house.verbs:
+        return
+    if operation.verb not in VERBS:
+        message = f"{operation.name} performs {operation.verb!r}, which no session operation is called"
+        raise OperationError(message + nearest(operation.verb, [*house.verbs, *VERBS]))
+    fault = verb_fault(operation)
+    if fault is not None:
+        raise OperationError(f"{operation.name}: {fault}")
+
+
+def _act(operation: Operation, role: Role | None, house: House) -> None:
+    """Refuse a call of a tool that there is not; one whose name is rendered is judged at the call."""
+    name = str(msgspec.json.decode(operation.parameters)["tool"])
+    if "${" in name:
+        return
+    if role is None:
+        house.find_tools(lent((name,), house.roles.values()))
+        return
+    known = [tool_name(tool) for tool in role.tools]
+    if not listed(name, known):
+        message = f"{operation.name} calls the tool {name!r}, which role {role.name} does not have"
+        raise OperationError(message + nearest(name, known))
+
+
+def _performable(operation: Operation, role: Role, house: House) -> None:
     """Refuse a node that nothing can perform."""
+    if operation.verb == ACT:
+        _act(operation, role, house)
+        return
+    model = house.model
     models = (model,) if model is not None else (*operation.models, *role.models)
     if not models:
         message = (
@@ -76,7 +159,7 @@ def _performable(operation: Operation, role: Role, model: str | None) -> None:
         )
         raise OperationError(message)
     for one in (*models, *role.fallback):
-        check_model(role, one)
+        check_model(f"role {role.name}", one)
 
 
 def check_tools(planned: Iterable[Operation], roles: Mapping[str, Role], tools: Toolbox) -> None:
@@ -104,7 +187,7 @@ def check_tools(planned: Iterable[Operation], roles: Mapping[str, Role], tools: 
 
 def cast_as(operation: Operation, role: Role, model: str | None) -> Operation:
     """What the role says where the node says nothing."""
-    speaks = role.fn is None
+    speaks = role.fn is None and operation.verb != ACT
     silent = role.retry is None and role.timeout is None and not role.models and model is None
     if silent and operation.speaks is speaks:
         return operation

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from orchestrator.agents import CONVERSATIONAL
 from orchestrator.core.commands import Proposal, WriteIn
 from orchestrator.core.spec import Operation
+from orchestrator.core.verbs import SPEAKING
 from orchestrator.errors import OperationError
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.values import settle
@@ -62,7 +62,7 @@ class Inject:
 
 
 def _performing(verb: str) -> Operation:
-    return Operation(name=verb, verb=verb, speaks=verb in CONVERSATIONAL)
+    return Operation(name=verb, verb=verb, speaks=verb in SPEAKING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class Engine:
         self.folder = wiring.folder / run_id
         self.tools = wiring.tools
         self.grace = wiring.grace
+        self.providers = wiring.providers
         #: the runs that include it and that it includes
         self.family = Family(wiring, self._limit if prepared.flows else None)
         self.random = random.Random(wiring.seed)  # noqa: S311 (jitter, not secrets)
@@ -91,8 +92,7 @@ class Engine:
         #: no hook of any kind looks at a node that settles: the common, short way
         self.plain = self.on_settle is None and not hooked(prepared)
         self.bodies, self.returned = Bodies(self, prepared), returned
-        #: verbs of the session that no role is called like: what an injection may name
-        self.free_verbs = prepared.verbs.keys() - prepared.bodies.keys()
+        self.free_verbs = prepared.free_verbs
         #: a commit costs more than a turn of the loop: what one turn settles is one batch
         self.batches = isinstance(wiring.journal, RunLog)
         self.context = copy_context()

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from orchestrator.agents import CONVERSATIONAL, DEFAULT_BRANCH, VERBS, Branch
+from orchestrator.agents import DEFAULT_BRANCH, Branch
 from orchestrator.agents.toolbox import Toolbox
 from orchestrator.core.commands import Known
 from orchestrator.core.context import REDUCERS, Reducer
@@ -17,11 +17,20 @@ from orchestrator.core.facts import Failure
 from orchestrator.core.gates import APPROVE, GATE_VERDICT, gate_verdict
 from orchestrator.core.spec import UNLIMITED, Budget, Operation, Plan
 from orchestrator.core.status import TERMINAL
+from orchestrator.core.verbs import SPAWN_VERBS
 from orchestrator.errors import OperationError, UnknownNodeError
 from orchestrator.flows.conditions import EdgeCondition
 from orchestrator.flows.flow import Flow
 from orchestrator.flows.graph import Graph
-from orchestrator.runtime.casting import cast_as, check_tools, nearest, role_for, spec_of
+from orchestrator.runtime.casting import (
+    House,
+    cast_as,
+    check_tools,
+    nearest,
+    role_for,
+    spec_of,
+    without_role,
+)
 from orchestrator.runtime.steering import first_context
 from orchestrator.runtime.values import encode, settle
 from roles import Catalogue, Role
@@ -70,6 +79,17 @@ class Prepared:
     flows: Mapping[str, Flow] = field(default_factory=dict)
     speakers: Mapping[str, Role] = field(default_factory=dict)
 
+    @property
+    def free_verbs(self) -> frozenset[str]:
+        """Verbs that no role is called like: what an injection may name."""
+        return frozenset(self.verbs.keys() | set(self.plan.verbs)) - self.bodies.keys() - self.speakers.keys()
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Every role of the run."""
+        own = (body.role for body in self.bodies.values())
+        return (*(role for role in own if role is not None), *self.speakers.values())
+
 
 def resolved_concurrency(limit: int | None) -> int:
     """Slots of a run: None means CALLBOARD_MAX_CONCURRENCY, 10,000 if that is unset.
@@ -116,7 +136,8 @@ def prepare(
     bodies = {role.name: Body(role.fn, role.is_async, role) for role in all_roles if role.fn is not None}
     names = {role.name: role for role in all_roles}
     speakers = {role.name: role for role in all_roles if role.fn is None}
-    resolved = (_operation(one, names, verbs, branches, graph, model) for one in graph.operations.values())
+    house = House(names, verbs, model, tools.check)
+    resolved = (_operation(one, house, branches, graph) for one in graph.operations.values())
     planned = _with_default_branch(tuple(resolved), graph)
     named, custom = _reducers(reducers)
     first, steers = first_context(context)
@@ -128,7 +149,8 @@ def prepare(
         roles=tuple(spec_of(role, model) for role in all_roles),
         budget=_checked(budget, names),
         limits=dict(limits),
-        verbs=tuple(verbs),
+        verbs=_verbs(house, planned),
+        models=_default_models(house, planned),
         reducers=named,
         args=msgspec.Raw(encode(settle(dict(args), "args")[2], "args")),
         context=msgspec.Raw(encode(settle(first, "context")[2], "context")),
@@ -152,14 +174,7 @@ def _all_roles(graph: Graph, roles: Catalogue) -> list[Role]:
     return list(merged)
 
 
-def _operation(
-    operation: Operation,
-    roles: Mapping[str, Role],
-    verbs: Mapping[str, Body],
-    branches: Mapping[str, Branch],
-    graph: Graph,
-    model: str | None,
-) -> Operation:
+def _operation(operation: Operation, house: House, branches: Mapping[str, Branch], graph: Graph) -> Operation:
     if (
         operation.branch is not None
         and operation.branch not in branches
@@ -170,18 +185,21 @@ def _operation(
     if operation.flow is not None:
         return operation
     if operation.role is not None:
-        return cast_as(operation, role_for(operation, roles, model), model)
-    if operation.inquiry is not None or operation.verb in verbs:
-        return msgspec.structs.replace(operation, speaks=operation.verb in CONVERSATIONAL)
-    if operation.verb in VERBS:
-        message = (
-            f"{operation.name} performs {operation.verb!r} without a role; give it a role with a function, "
-            f"or register the verb: session.register_operation({operation.verb!r}, fn)"
-        )
-        raise OperationError(message)
-    known = [*verbs, *VERBS]
-    message = f"{operation.name} performs {operation.verb!r}, which no session operation is called"
-    raise OperationError(message + nearest(operation.verb, known))
+        return cast_as(operation, role_for(operation, house), house.model)
+    return operation if operation.inquiry is not None else without_role(operation, house)
+
+
+def _default_models(house: House, planned: tuple[Operation, ...]) -> tuple[str, ...]:
+    """The model of the session, else that of the first node without a role."""
+    if house.model is not None:
+        return (house.model,)
+    return next((one.models for one in planned if one.role is None and one.models), ())
+
+
+def _verbs(house: House, planned: tuple[Operation, ...]) -> tuple[str, ...]:
+    """What a grown node without a role may perform: verbs of the session, and those of its default model."""
+    more = SPAWN_VERBS if _default_models(house, planned) else ()
+    return (*house.verbs, *(verb for verb in more if verb not in house.verbs))
 
 
 def _with_default_branch(planned: tuple[Operation, ...], graph: Graph) -> tuple[Operation, ...]:
@@ -245,7 +263,7 @@ def _checked(budget: Budget, roles: Mapping[str, Role]) -> Budget:
     return budget
 
 
-_LIMIT_KINDS = ("role", "model", "name")
+_LIMIT_KINDS = ("role", "model", "name", "requests", "tokens")
 
 
 def _check_limits(plan: Plan, roles: Mapping[str, Role]) -> None:
@@ -253,7 +271,9 @@ def _check_limits(plan: Plan, roles: Mapping[str, Role]) -> None:
     for resource, count in plan.limits.items():
         kind, _, name = resource.partition(":")
         if kind not in _LIMIT_KINDS or not name:
-            message = f"limit {resource!r} is not role:NAME, model:NAME or name:NAME"
+            message = (
+                f"limit {resource!r} is not role:NAME, model:NAME, name:NAME, requests:MODEL or tokens:MODEL"
+            )
             raise OperationError(message)
         if type(count) is not int or count < 1:
             message = f"limit {resource!r} is {count!r}; give a number of at least 1"

@@ -10,6 +10,7 @@ import msgspec
 
 from orchestrator.core.spec import Definition
 from orchestrator.core.state import RunState
+from orchestrator.core.verbs import ACT
 from orchestrator.errors import FlowError, OperationError
 from orchestrator.flows.conditions import EdgeCondition, Negated
 from orchestrator.flows.flow import Flow, load_flow
@@ -151,7 +152,7 @@ def _check_known(state: RunState, bodies: Collection[str], verbs: Mapping[str, B
         if role is not None and role not in bodies:
             message = f"{node.op.name} needs role {role!r}; give it to the session: Session(roles=[...])"
             raise OperationError(message)
-        if role is None and verb not in verbs:
+        if role is None and verb not in verbs and not (node.op.models or verb == ACT):
             message = (
                 f"{node.op.name} performs {verb!r}; register it: session.register_operation({verb!r}, fn)"
             )

@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from emissions import Emission
 from orchestrator.agents import DEFAULT_BRANCH, Branch
+from orchestrator.agents.providers import Providers
 from orchestrator.agents.servers import Servers
 from orchestrator.agents.toolbox import Toolbox
 from orchestrator.errors import ExecutionError, OperationError
@@ -31,6 +32,7 @@ class Registrations:
     Attributes:
         roles: the session's roles. branches: its branches by name. bus: its notice lane.
         tools: what roles may name as their tools.
+        providers: what it knows of the providers that it calls.
     """
 
     def __init__(self, roles: Iterable[Role]) -> None:
@@ -38,6 +40,7 @@ class Registrations:
         self.roles = Catalogue(roles, origin="Session(roles=)")
         self.branches: dict[str, Branch] = {DEFAULT_BRANCH: Branch(DEFAULT_BRANCH)}
         self.bus = Bus()
+        self.providers = Providers()
         self._operations: dict[str, Callable[[Any], Any]] = {}
         self._handlers: dict[type[Emission], Callable[..., Any]] = {}
         self._group: TaskGroup | None = None

@@ -238,6 +238,7 @@ class Runs(Registrations):
             clock=self._clock,
             waits_for_answers=options.waits_for_answers,
             tools=self.tools,
+            providers=self.providers,
             include=self._includes.run,
             child=options.child,
             new_definition=options.new_definition,

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from emissions import Emission
+from emissions import EMISSIONS, Emission, EscalationRequest, Malformed
 from orchestrator.agents import Message
 from orchestrator.agents.backends import backend_for
 from orchestrator.agents.jobs import Job, Spent
+from orchestrator.agents.providers import rate_of
 from orchestrator.agents.tools import ReadyTool
-from orchestrator.core.commands import Usage
+from orchestrator.agents.verbs import choice_fault, read_already, shaped
+from orchestrator.core.commands import EmissionIn, Emit, Usage
+from orchestrator.core.emitting import grants_of
 from orchestrator.core.resources import model_of
 from orchestrator.core.state import NodeState
+from orchestrator.core.verbs import VERBS
 from orchestrator.flows.shapes import shape_fault
 from orchestrator.runtime.artifacts import declared
 from orchestrator.runtime.powers import may_use
+from orchestrator.runtime.steering import rendered
 from orchestrator.runtime.turns import RoleTurn
 from roles import Artifact, Brief, Prompt, Role, build_prompt
 from roles.prompts import offered
@@ -29,24 +35,44 @@ if TYPE_CHECKING:
 __all__ = ["brief_of", "speak"]
 
 _decode = msgspec.json.decode
-#: The verb that leaves no trace in the branch (kernel.md 1).
-_TRACELESS: Final = "chat"
+#: How a verb of the session's own is performed where a role speaks under it.
+_OPERATE: Final = VERBS["operate"]
 
 
 async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> Any:
     """Perform one turn of a role that has no function, and return its value."""
-    operation, branch = node.op, turn.branch
-    history = list(branch.settled)
-    tools = await engine.tools.of(role, partial(may_use, engine, node))
-    brief = brief_of(engine, node, role, turn, tuple(tools.values()))
+    verb = VERBS.get(node.op.verb, _OPERATE)
+    history = list(turn.branch.settled) if verb.hears else []
+    tools: Mapping[str, ReadyTool] = {}
+    if verb.acts:
+        tools = await engine.tools.of(role, partial(may_use, engine, node))
+    brief = shaped(brief_of(engine, node, role, turn, tuple(tools.values())), node.op.verb)
+    judge = _judge(node.op.verb, brief)
+    if node.op.verb == "parse":
+        # what is that object already needs no model
+        text = turn.parameters.get("text")
+        for value in read_already(text) if isinstance(text, str) else ():
+            if judge(value) is None:
+                return value
     prompt = _prompt(brief, history, node)
     for name, text in prompt.files.items():
         folder = turn.workdir / "inputs"
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    turn.traceless = operation.verb == _TRACELESS
+    turn.traceless = not verb.stays
     turn.text = ""
-    _say(branch, prompt, operation.name)
+    _say(turn.branch, prompt, node.op.name)
+    job = _job(engine, node, turn, role, brief)
+    job = replace(job, prompt=prompt, history=history, fault=judge, tools=tuple(tools.values()))
+    value = await backend_for(job)(job)
+    if role.program is not None and role.program.result is None and role.program.protocol == "text":
+        turn.text = None
+    return value
+
+
+def _job(engine: Engine, node: NodeState, turn: RoleTurn, role: Role, brief: Brief) -> Job:
+    """What a turn's backend may use; who works and on what is known already."""
+    operation, tier = node.op, model_of(node)
 
     def spend(spent: Spent) -> None:
         turn.usage = _sum(turn.usage, spent)
@@ -54,28 +80,67 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
     def read(text: str) -> None:
         turn.text = text
 
-    tier = model_of(node)
-    job = Job(
+    return Job(
         stage=turn,
         role=role,
         brief=brief,
-        prompt=prompt,
-        history=history,
+        prompt=Prompt("", ""),
         verb=operation.verb,
         models=() if not tier else (tier, *role.fallback),
         effort=operation.effort or role.effort,
-        tools=tuple(tools.values()),
         offered=offered(brief),
         returns=brief.returns,
-        fault=lambda value: None if brief.returns is None else shape_fault(brief.returns, value),
         spend=spend,
-        say=branch.extend,
+        say=turn.branch.extend,
         read=read,
+        refuse=lambda malformed: _refuse(engine, node, turn, malformed),
+        heard=_Notes(engine, node, turn).heard,
+        providers=engine.providers,
+        rate=partial(rate_of, engine.state.plan.limits),
     )
-    value = await backend_for(job)(job)
-    if role.program is not None and role.program.result is None and role.program.protocol == "text":
-        turn.text = None
-    return value
+
+
+def _refuse(engine: Engine, node: NodeState, turn: RoleTurn, malformed: Malformed) -> None:
+    """Put something on record that was meant as an emission and is none."""
+    one = EmissionIn(malformed.kind, channel="tool", reason=malformed.reason, detail=malformed.detail)
+    engine.tell(Emit(node.op.name, turn.attempt, one, ()))
+
+
+class _Notes:
+    """An operator's notes to a running node, each handed on once."""
+
+    def __init__(self, engine: Engine, node: NodeState, turn: RoleTurn) -> None:
+        self._engine, self._node, self._turn = engine, node, turn
+        #: what came before is in the instruction already
+        self._told = self._rendered = len(turn.notes)
+
+    def heard(self) -> str:
+        """The block of those that came since the last call; empty if none did."""
+        unread = self._turn.steers()
+        count = max(0, len(unread) - self._rendered)
+        self._rendered = max(0, self._rendered - len(unread))
+        if not count:
+            return ""
+        name, attempt = self._node.op.name, self._turn.attempt
+        mine = [
+            (note.time, note.text)
+            for note in self._engine.state.steers
+            if note.delivered_to == name and note.attempt == attempt
+        ]
+        self._told += count
+        return rendered(mine[self._told - count : self._told], "")
+
+
+def _judge(verb: str, brief: Brief) -> Callable[[Any], str | None]:
+    """What says why a value does not fit, or None."""
+    schema = brief.returns
+
+    def fault(value: Any) -> str | None:
+        if schema is None:
+            return None
+        return choice_fault(schema, value) if verb == "select" else shape_fault(schema, value)
+
+    return fault
 
 
 def _prompt(brief: Brief, history: Sequence[Message], node: NodeState) -> Prompt:
@@ -99,7 +164,7 @@ def brief_of(
 ) -> Brief:
     """What a node's prompt is made of."""
     operation, state = node.op, engine.state
-    grants = [kind for kind in role.grants if _granted(kind, operation.emits)]
+    grants = _grants(engine, node, role)
     returns = None if operation.returns is None else _decode(operation.returns)
     return Brief(
         role=_leaving(role, node),
@@ -120,8 +185,13 @@ def brief_of(
     )
 
 
-def _granted(kind: type[Emission], narrowed: Sequence[str] | None) -> bool:
-    return narrowed is None or kind.emission_kind in (*narrowed, "EscalationRequest")
+def _grants(engine: Engine, node: NodeState, role: Role) -> list[type[Emission]]:
+    """What it may emit; a node without a role has what it names itself, and as a gate its verdict."""
+    narrowed = node.op.emits
+    if node.op.role is None:
+        return [EMISSIONS[kind] for kind in grants_of(engine.state, node) if kind in EMISSIONS]
+    always = EscalationRequest.emission_kind
+    return [kind for kind in role.grants if narrowed is None or kind.emission_kind in (*narrowed, always)]
 
 
 def _leaving(role: Role, node: NodeState) -> Role:

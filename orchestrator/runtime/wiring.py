@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from emissions import Emission
+from orchestrator.agents.providers import Providers
 from orchestrator.agents.toolbox import Toolbox
 from orchestrator.journal import Journal
 from orchestrator.runtime.branching import Branches
@@ -60,6 +61,7 @@ class Wiring:
         clock: monotonic nanoseconds. waits_for_answers: somebody answers questions while the run is live.
         tools: what roles may name. include: drives included flows.
         child: of the run of an included flow. new_definition: see resume.
+        providers: what the session knows of the providers that it calls.
     """
 
     journal: Journal
@@ -76,6 +78,7 @@ class Wiring:
     include: Include | None = None
     child: Child | None = None
     new_definition: bool = False
+    providers: Providers = field(default_factory=Providers)
 
 
 class Family:

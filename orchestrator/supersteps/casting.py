@@ -11,7 +11,7 @@ import msgspec
 from orchestrator.core.spec import Operation, Retry, RoleSpec
 from orchestrator.errors import GraphError
 from orchestrator.flows.operations import create_operation
-from orchestrator.runtime.casting import cast_as, role_for, spec_of
+from orchestrator.runtime.casting import House, cast_as, role_for, spec_of
 from orchestrator.runtime.planning import Body
 from roles import Catalogue, Role
 
@@ -110,9 +110,9 @@ def cast_for(operations: Mapping[str, Operation], roles: Catalogue, model: str |
     Raises:
         OperationError: nothing performs a role. GraphError: a gate's role does not declare Verdict.
     """
-    named = {role.name: role for role in roles}
+    house = House({role.name: role for role in roles}, {}, model)
     resolved = {
-        name: _timeless(cast_as(one, role_for(one, named, model), model))
+        name: _timeless(cast_as(one, role_for(one, house), model))
         for name, one in operations.items()
         if one.role is not None
     }

@@ -9,17 +9,16 @@ import pytest
 
 pytest.importorskip("pydantic_ai")
 
-from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-from pydantic_ai.models.function import DeltaToolCall, FunctionModel
+from pydantic_ai.messages import ModelResponse
 
 from orchestrator import Finding, Gate, OperationGraphBuilder, Role, Session, Verdict, role
-from orchestrator.agents.models import register_model
 from orchestrator.errors import OperationError
 from roles import Artifact, library
 from tests.agents.provider import Answer, provider
+from tests.agents.scripts import answers, scripted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 KEY = "sk-canary-0123456789abcdef"
@@ -29,38 +28,6 @@ KEY = "sk-canary-0123456789abcdef"
 def anyio_backend() -> str:
     """The library that calls models runs on asyncio only."""
     return "asyncio"
-
-
-def scripted(name: str, say: Callable[[list[Any], Any], Any]) -> None:
-    """A model that answers with what ``say(messages, info)`` gives: a text, or (tool, arguments)."""
-
-    async def stream(messages: list[Any], info: Any) -> Any:
-        given = say(messages, info)
-        if isinstance(given, str):
-            yield given
-        else:
-            tool, fields = given
-            import json
-
-            yield {0: DeltaToolCall(name=tool, json_args=json.dumps(fields), tool_call_id="1")}
-
-    def whole(messages: list[Any], info: Any) -> ModelResponse:
-        given = say(messages, info)
-        part = TextPart(given) if isinstance(given, str) else ToolCallPart(given[0], given[1])
-        return ModelResponse(parts=[part])
-
-    register_model(name, FunctionModel(whole, stream_function=stream))
-
-
-def answers(messages: list[Any]) -> list[Any]:
-    """What tools have answered so far."""
-    return [
-        part.content
-        for message in messages
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart)
-    ]
 
 
 async def ran(cast: Role, tmp_path: Path, journal: Any = None, **more: Any) -> Any:

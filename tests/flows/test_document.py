@@ -316,7 +316,7 @@ def test_warnings(told):
     assert warned("nodes: {x: {role: judge, gate: true}, y: {role: maker, after: [x]}}") == []
     assert warned("nodes: {x: {role: judge, emits: []}}") == []
     assert "role typed has no function" in warned("nodes: {x: {role: typed}}")[0]
-    assert "chat without a role is for language models" in warned("nodes: {x: {operation: chat}}")[0]
+    assert "chat has no role, and nothing names a model" in warned("nodes: {x: {operation: chat}}")[0]
     assert "names nothing" in warned("nodes: {x: {role: maker, when: 1 == 1}}")[0]
     assert "only x names the branch 'b'" in warned("nodes: {x: {role: maker, branch: b}}")[0]
     assert "cannot be named" in warned("nodes: {x: {role: maker, returns: {status: str}}}")[0]
