@@ -2,6 +2,9 @@
 
 A node parks in the queue of the first resource that is missing. Whoever frees a resource takes the
 head of its queue; a node that then lacks something else parks there and the next head is tried.
+
+A node that includes a flow holds no slot while its child runs: what it waits for could need that very slot,
+or wait for hours for a person. Child runs are counted beside the slots, as many at once as there are slots.
 """
 
 from __future__ import annotations
@@ -15,9 +18,16 @@ from orchestrator.core.spec import UNLIMITED
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
 
-__all__ = ["SLOT", "over_budget", "start", "start_all", "wake"]
+__all__ = ["CHILD", "SLOT", "over_budget", "place_of", "start", "start_all", "wake"]
 
 SLOT = "slot"
+#: What a node takes whose work is a run of its own.
+CHILD = "child"
+
+
+def place_of(node: NodeState) -> str:
+    """What a node takes while it runs, beside its resources: a slot, or the place of a child run."""
+    return SLOT if node.op.flow is None else CHILD
 
 
 def start(decision: Decision, node: NodeState, why: Why = None) -> None:
@@ -32,8 +42,9 @@ def start(decision: Decision, node: NodeState, why: Why = None) -> None:
         return
     if closed(state, node):
         return
-    if state.slots >= _limit(state):
-        _park(state, SLOT, node, first=why == SLOT)
+    place = place_of(node)
+    if _taken(state, place) >= _limit(state):
+        _park(state, place, node, first=why == place)
         return
     if state.plan.limits or node.op.branch is not None or node.branch is not None:
         lacking = missing(state, node)
@@ -67,8 +78,11 @@ def wake(decision: Decision, freed: tuple[str, ...]) -> None:
     for resource in freed:
         if state.used.get(resource, 0) < capacity(state, resource):
             woken = _wake_one(decision, resource) or woken
-    if not woken and state.slots < _limit(state):
+    limit = _limit(state)
+    if not woken and state.slots < limit:
         _wake_one(decision, SLOT)
+    if state.including < limit:
+        _wake_one(decision, CHILD)
 
 
 def start_all(decision: Decision) -> None:
@@ -76,6 +90,10 @@ def start_all(decision: Decision) -> None:
     decision.state.parked.clear()
     for name in decision.state.ready:
         decision.recommend(decision.state.nodes[name], Status.RUNNING)
+
+
+def _taken(state: RunState, place: str) -> int:
+    return state.slots if place == SLOT else state.including
 
 
 def _limit(state: RunState) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from orchestrator.core.dispatch import SLOT, over_budget
+from orchestrator.core.dispatch import CHILD, SLOT, over_budget, place_of
 from orchestrator.core.fact_laws import check_facts
 from orchestrator.core.facts import Fact
 from orchestrator.core.node_laws import at_rest, breaches_of, check_node
@@ -87,7 +87,8 @@ def _counters(state: RunState, nodes: Nodes) -> Breaches:
     recount: dict[str, int] = {
         "live": sum(statuses[status] for status in LIVE),
         "running": sum(statuses[status] for status in _BUSY),
-        "slots": sum(statuses[status] for status in _BUSY),
+        "slots": sum(node.status in _BUSY and node.op.flow is None for node in nodes),
+        "including": sum(node.status in _BUSY and node.op.flow is not None for node in nodes),
         "backing_off": statuses[Status.BACKING_OFF],
         "asking": statuses[Status.ASKING],
         "undecided": sum(node.judgement == "undecided" for node in nodes),
@@ -193,6 +194,7 @@ def _caps(state: RunState, _nodes: Nodes) -> Breaches:
         ("spawns", state.spawns, budget.spawns),
         ("escalations", state.escalations + state.escalating, budget.escalations),
         ("slots", state.slots, limit),
+        ("child runs", state.including, limit),
     ):
         if count > cap:
             yield f"cap: {count} {what}, at most {cap}"
@@ -209,15 +211,17 @@ def _starting(state: RunState, _nodes: Nodes) -> Breaches:
         return
     limit = UNLIMITED if state.budget.concurrency is None else state.budget.concurrency
     full = {resource for resource, count in state.used.items() if count >= _capacity(state, resource)}
-    if state.slots >= limit:
-        full.add(SLOT)
+    full |= {place for place, count in ((SLOT, state.slots), (CHILD, state.including)) if count >= limit}
     # who waits for a slot only will take what it needs with it, and passes its call on if it does not
-    called = [state.nodes[name] for name in state.parked.get(SLOT, ()) if name in state.ready]
+    waiting = (*state.parked.get(SLOT, ()), *state.parked.get(CHILD, ()))
+    called = [state.nodes[name] for name in waiting if name in state.ready]
     spoken_for = {resource for node in called for resource in resources_of(state, node)}
     heard = {name for resource in full | spoken_for for name in state.parked.get(resource, ())}
     for name in state.ready:
-        if SLOT not in full and missing(state, state.nodes[name]) is None:
-            yield f"{name} is ready, {limit - state.slots} slots are free and nothing holds it"
+        place = place_of(state.nodes[name])
+        if place not in full and missing(state, state.nodes[name]) is None:
+            free = limit - (state.slots if place == SLOT else state.including)
+            yield f"{name} is ready, {free} slots are free and nothing holds it"
         elif name not in heard:
             yield f"{name} is ready and waits in no queue that will be woken"
 

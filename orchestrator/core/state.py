@@ -283,6 +283,8 @@ class RunState(msgspec.Struct):
     #: resource -> how much of it is taken
     used: dict[str, int] = {}
     slots: int = 0
+    #: nodes that are running or stopping and include a flow: they hold no slot
+    including: int = 0
     paused: bool = False
     #: counts pauses, so that a fresh pause announces its waiters anew
     pauses: int = 0

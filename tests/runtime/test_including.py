@@ -308,6 +308,30 @@ async def test_bodies_of_the_family_are_counted_together(write):
     del builtins.family, builtins.live
 
 
+async def test_a_child_that_waits_holds_nobody_up(write):
+    """A parent that waits for its child holds no slot: with one, its other nodes run meanwhile."""
+    parent = (
+        "version: 1\nname: parent\ncast: [cast.py]\nbudget: {concurrency: 1}\nnodes:\n"
+        "  inner: {flow: inner.yaml, with: {text: x}}\n  other: {flow: inner.yaml, with: {text: y}}\n"
+        + "".join(f"  s{n}: {{role: say, with: {{text: x}}}}\n" for n in range(3))
+    )
+    later = INNER.replace("role: shout", "role: fails, retry: {attempts: 2, backoff: 1h}")
+    async with Session() as session:
+        run = await session.start(write(parent=parent, inner=later))
+        nodes = run.engine.state.nodes
+        child = await started(run)
+        while nodes["s2"].status != "completed" or child.engine.state.nodes["loud"].status != "backing_off":
+            await anyio.lowlevel.checkpoint()
+        # as many child runs at once as there are slots
+        assert (nodes["inner"].status, nodes["other"].status) == ("running", "ready")
+        run.cancel("inner")
+        while "other" not in run.engine.family.children:
+            await anyio.lowlevel.checkpoint()
+        assert nodes["inner"].status == "cancelled"
+        run.cancel()
+        assert (await run.wait()).reason is RunReason.CANCELLED
+
+
 async def test_spawns_of_children_are_shares(write):
     """A child may spawn what it states, and no more than its parent has left; it counts for the parent."""
     inner = INNER.replace("nodes:", "budget: {spawns: 3}\nnodes:").replace("role: shout", "role: grows")
