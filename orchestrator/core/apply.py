@@ -22,15 +22,7 @@ from orchestrator.core.births import Birth
 from orchestrator.core.frames import Frame
 from orchestrator.core.loops import loops_of
 from orchestrator.core.resources import resources_of
-from orchestrator.core.settling import (
-    accept_failures,
-    count_out,
-    drop_request,
-    hold_place,
-    leave,
-    leave_status,
-    let_go,
-)
+from orchestrator.core.settling import accept_failures, count_out, drop_request, leave, leave_status, let_go
 from orchestrator.core.state import EdgeState, NodeState, Question, RunState, SteerState
 from orchestrator.core.status import PRECEDENCE, Status
 from orchestrator.core.supersteps.apply import STEPS
@@ -152,7 +144,10 @@ def _node_started(state: RunState, fact: f.NodeStarted, frame: Frame) -> None:
             node.started_at = frame.at
     node.started_seq = state.facts
     state.running += 1
-    hold_place(state, node, 1)
+    if node.op.flow is None:
+        state.slots += 1
+    else:
+        state.including += 1
     if state.plan.limits or node.op.branch is not None or node.branch is not None:
         wanted = resources_of(state, node)
         for name in wanted:

@@ -36,7 +36,9 @@ class _Account:
         self.nodes: dict[str, Told] = {}
         self.budget = Budget()
         self.seq = self.fact = self.at = 0
-        self.spawns = self.escalations = self.running = 0
+        self.spawns = self.escalations = 0
+        #: nodes that run: those that hold a slot, and those that wait for a child run
+        self.running = {False: 0, True: 0}
         self.over = ""
         #: of the step that goes on
         self.tasks: tuple[str, ...] = ()
@@ -136,7 +138,7 @@ class _Account:
         node.instances = []
 
     def _stops(self, node: Told) -> None:
-        self.running -= node.running
+        self.running[node.including] -= node.running
         node.running = node.ready = False
 
     def ready(self, fact: f.NodeReady) -> None:
@@ -152,13 +154,13 @@ class _Account:
             self.breach(f"{fact.node} starts and is not ready")
         if fact.attempt != node.attempt + (not node.asked):
             self.breach(f"{fact.node} starts attempt {fact.attempt} after {node.attempt}")
-        if node.tainted:
+        if node.tainted and node.attempt == node.before:
             self.breach(f"{fact.node} starts below a gate that rejected")
         node.attempt, node.ready, node.asked, node.running = fact.attempt, False, False, True
-        self.running += 1
+        self.running[node.including] += 1
         limit = UNLIMITED if self.budget.concurrency is None else self.budget.concurrency
-        if self.running > limit:
-            self.breach(f"{self.running} nodes run, at most {limit}")
+        if self.running[node.including] > limit:
+            self.breach(f"{self.running[node.including]} nodes run, at most {limit}")
 
     def current(self, fact: Any) -> None:
         """What only an attempt can do that runs, or asks: its body may stop waiting for the answer."""
@@ -194,6 +196,7 @@ class _Account:
         self.budget = fact.plan.budget
         for operation in fact.plan.operations:
             self.admit(operation.name, 0 if operation.gate is None else operation.gate.refusals)
+            self.nodes[operation.name].including = operation.flow is not None
         self.planners = {one.name for one in fact.plan.operations if one.casting is not None}
         for edge in fact.plan.edges:
             self.nodes[edge.source].outs.append(edge)
@@ -222,6 +225,7 @@ class _Account:
         """A grown node enters with its edges; the caps hold with it (law 4)."""
         name = fact.operation.name
         self.admit(name)
+        self.nodes[name].including = fact.operation.flow is not None
         self.added[name] = fact
         one = fact.operation.instance
         if one is not None:
@@ -339,8 +343,7 @@ class _Account:
     def dropped(self, fact: f.NodeDropped) -> None:
         """A grown node left the graph with its edges."""
         node = self.nodes.pop(fact.node)
-        if node.running:
-            self.running -= 1
+        self.running[node.including] -= node.running
         for other in self.nodes.values():
             other.outs = [edge for edge in other.outs if edge.target != fact.node]
 
@@ -350,8 +353,8 @@ class _Account:
         held = {name for name, node in self.nodes.items() if not node.settled or node.judged == "undecided"}
         if held != set(fact.waiters):
             self.breach(f"suspended with waiters {sorted(fact.waiters)}, unsettled are {sorted(held)}")
-        if self.running:
-            self.breach(f"suspended while {self.running} nodes run")
+        if any(self.running.values()):
+            self.breach(f"suspended while {sum(self.running.values())} nodes run")
 
 
 #: Any: the table pairs each kind of fact with the method that takes it.

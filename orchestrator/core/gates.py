@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from emissions import VerdictValue
 from orchestrator.core.apply_rounds import EXHAUSTED
 from orchestrator.core.decisions import Decision
-from orchestrator.core.facts import GateApproved, GateRefused, GateRejected, GateUndecided
+from orchestrator.core.facts import GateApproved, GateRefused, GateRejected, GateUndecided, NodeVetoed
 from orchestrator.core.rounds import end_round, send_back
 from orchestrator.core.spec import Gate, Undecided
 from orchestrator.core.state import NodeState
+from orchestrator.core.status import Status
 
 __all__ = [
     "APPROVE",
@@ -104,6 +105,28 @@ def _refuse(decision: Decision, node: NodeState, refused: GateRefused) -> None:
         )
     )  # fmt: skip
     end_round(decision, node)
+    if decision.state.cut_short:
+        _overtake(decision, node)
+
+
+def _overtake(decision: Decision, gate: NodeState) -> None:
+    """Veto what is ready below a gate that has only now rejected, before it starts (law 6).
+
+    It can be ready, because a node between them was cancelled while it still waited for the gate.
+    """
+    nodes = decision.state.nodes
+    stack, seen = [gate], {gate.op.name}
+    while stack:
+        for edge in stack.pop().outs:
+            node = nodes[edge.target]
+            if edge.target in seen:
+                continue
+            seen.add(edge.target)
+            stack.append(node)
+            began = node.attempt and (node.generation == 1 or node.started_at)
+            if node.status is Status.READY and not began:
+                why = NodeVetoed(edge.target, (gate.op.name,), f"rejected by {gate.op.name}")
+                decision.recommend(node, Status.VETOED, why)
 
 
 def _open(decision: Decision, node: NodeState, approved: GateApproved) -> None:

@@ -231,6 +231,8 @@ def _edge_faults(state: RunState, child: Child) -> tuple[str, str] | None:
             return "unknown_node", f"after names {name!r}, which is no node of this run"
         if node.status is Status.VETOED or node.judgement == "rejected":
             return "vetoed", f"{name!r} is below a gate that rejected"
+        if node.judgement == "refused":
+            return "vetoed", f"{name!r} is a gate that refused and sent the work back; name its next round"
         if node.status in (Status.FAILED, Status.SKIPPED, Status.CANCELLED):
             return "need_failed", f"{name!r} is {node.status.value}; a child cannot wait for it"
         if node.status is Status.WAITING:

@@ -55,6 +55,7 @@ def round_started(account: Any, fact: f.RoundStarted) -> None:
     for one in fact.nodes:
         spec = one.operation.gate
         account.admit(one.operation.name, 0 if spec is None else spec.refusals)
+        account.nodes[one.operation.name].including = one.operation.flow is not None
         if one.of == fact.gate:
             account.nodes[one.operation.name].refused = gate.refused + 1
     for edge in fact.edges:

@@ -13,7 +13,6 @@ __all__ = [
     "count_out",
     "drop_request",
     "free",
-    "hold_place",
     "leave",
     "leave_status",
     "let_go",
@@ -26,20 +25,15 @@ _BUSY = (Status.RUNNING, Status.STOPPING)
 _RUNNING = Status.RUNNING
 
 
-def hold_place(state: RunState, node: NodeState, change: int) -> None:
-    """Count a node in or out of those that run: by its slot, or as one that waits for its child run."""
-    if node.op.flow is None:
-        state.slots += change
-    else:
-        state.including += change
-
-
 def leave_status(state: RunState, node: NodeState) -> None:
     """Take the node out of the counters of its present status."""
     status = node.status
     if status in _BUSY:
         state.running -= 1
-        hold_place(state, node, -1)
+        if node.op.flow is None:
+            state.slots -= 1
+        else:
+            state.including -= 1
         if node.holds:
             _give_back(state, node, keep=BRANCH_PREFIX)
     elif status is Status.READY:
@@ -61,7 +55,10 @@ def leave(state: RunState, node: NodeState, status: Status, at: int) -> None:
     if node.status is _RUNNING:
         # by far the most frequent way to settle
         state.running -= 1
-        hold_place(state, node, -1)
+        if node.op.flow is None:
+            state.slots -= 1
+        else:
+            state.including -= 1
     else:
         leave_status(state, node)
     if node.holds:
@@ -73,6 +70,7 @@ def leave(state: RunState, node: NodeState, status: Status, at: int) -> None:
     if node.early is not early:
         # a field is read for much less than it is written, and most nodes settle in time
         node.early = early
+        state.cut_short = state.cut_short or early
     if node.emitted or node.sightings is not None:
         # identities only tell repeated emissions of a running node apart
         node.identities = node.sightings = None

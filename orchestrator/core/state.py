@@ -306,6 +306,8 @@ class RunState(msgspec.Struct):
     #: (emitter or None, key) of an injection -> the node that it added
     injections: dict[tuple[str | None, str], str] = {}
     rejected: list[str] = []
+    #: some node settled before what is above it did
+    cut_short: bool = False
     #: gate with refusals -> the planned nodes that it sends back, in topological order
     loops: dict[str, tuple[str, ...]] = {}
     #: planned node -> its copy in the latest round; only of nodes that were sent back

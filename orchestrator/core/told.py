@@ -50,6 +50,7 @@ class Told:
         "before",
         "elements",
         "emitted",
+        "including",
         "instances",
         "judged",
         "outs",
@@ -64,6 +65,8 @@ class Told:
 
     def __init__(self) -> None:
         self.ready = self.running = self.asked = self.tainted = self.restored = False
+        #: its work is a run of its own: while that runs it holds no slot
+        self.including = False
         #: attempts of earlier generations
         self.before = 0
         self.attempt = self.emitted = self.spawned = 0

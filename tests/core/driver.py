@@ -22,6 +22,7 @@ from orchestrator.core.machine import GraphMachine
 from orchestrator.core.records import Record, decode_record, encode_record
 from orchestrator.core.spec import Budget, Edge, Gate, Operation, Plan, Retry, RoleSpec, Undecided
 from tests.core.naive import BUSY, CONDITIONS, LIVE, WHENS, Link, Model, Sketch
+from tests.core.naive_rounds import latest
 from tests.core.plainly import plainly
 
 T = TypeVar("T")
@@ -99,14 +100,18 @@ class Log:
 def can_be_waited_for(source: Sketch | None) -> bool:
     """What a new node may name in `after`."""
     dead = source is None or source.status in ("failed", "skipped", "cancelled", "vetoed")
-    return not dead and source is not None and source.judgement != "rejected"
+    return not dead and source is not None and source.judgement not in ("rejected", "refused")
 
 
 class Driver:
     """One history: a random plan, then commands until the run is over."""
 
-    def __init__(self, choose: Chooser, *, limits: bool = False) -> None:
-        self.choose, self.limits = choose, limits
+    def __init__(self, choose: Chooser, *, limits: bool = False, rounds: bool = False) -> None:
+        """``limits``: with limits and a shared branch. ``rounds``: with gates that refuse.
+
+        Rounds write no key that could conflict: what a later round takes back is tested in test_context.
+        """
+        self.choose, self.limits, self.rounds = choose, limits, rounds
         self.log, self.model = Log(), Model()
         self.state = self.log.state
         self.counter = 0
@@ -121,17 +126,21 @@ class Driver:
     def flag(self, percent: int) -> bool:
         return self.choose.number(0, 99) < percent
 
+    def seldom(self, percent: int) -> int:
+        """How often something happens that ends most histories before a round could begin."""
+        return percent // 5 if self.rounds else percent
+
     # --- the plan ------------------------------------------------------------------------------
 
     def begin(self) -> None:
         choose = self.choose
-        names = [f"n{number}" for number in range(choose.number(1, 7))]
-        operations = [self.operation(name) for name in names]
+        names = [f"n{number}" for number in range(choose.number(3 if self.rounds else 1, 7))]
+        operations = [self.operation(name, names[:place]) for place, name in enumerate(names)]
         edges = [
             self.edge(source, target)
             for place, target in enumerate(names)
             for source in names[:place]
-            if self.flag(35)
+            if self.flag(55 if self.rounds else 35)
         ]
         tokens = choose.pick((None, None, None, 3))
         budget = Budget(
@@ -156,24 +165,27 @@ class Driver:
         self.model.waits_for_answers = waits
         self.after(self.log.tell(c.Start("r", plan, known, waits_for_answers=waits), b"1"))
 
-    def operation(self, name: str) -> Operation:
+    def operation(self, name: str, above: Sequence[str]) -> Operation:
         choose = self.choose
         gate = None
-        if self.flag(30):
+        if self.flag(45 if self.rounds else 30):
             policy = choose.pick(tuple(Undecided))
             gate = Gate(
-                on_undecided=policy, refuse_on=choose.pick((("REJECT",), ("REQUEST-CHANGES", "REJECT")))
-            )
+                on_undecided=policy, refuse_on=choose.pick((("REJECT",), ("REQUEST-CHANGES", "REJECT"))),
+                refusals=choose.pick((0, 1, 2, 2, 2, 2)) if self.rounds else 0,
+                back_to=choose.pick((None, None, *above[-3:])) if self.rounds else None,
+            )  # fmt: skip
         role = choose.pick((None, "worker", "critic"))
         return Operation(
             name=name, gate=gate, role=role, needs=choose.pick(("any", "all")),
-            when=choose.pick(tuple(WHENS)) if self.flag(15) else None,
+            when=choose.pick(tuple(WHENS)) if self.flag(self.seldom(15)) else None,
             emits=("Verdict", "SpawnRequest", "Finding"),
             retry=self.retry() if self.flag(30) else None,
             models=("s", "m", "l")[: choose.number(0, 3)],
             uses=choose.pick(USES) if self.limits else (),
             branch=choose.pick((None, None, "shared")) if self.limits else None,
-            stop_on_failure=self.flag(10),
+            stop_on_failure=self.flag(self.seldom(10)),
+            speaks=self.rounds and self.flag(30), fresh=self.rounds and self.flag(30),
         )  # fmt: skip
 
     def retry(self) -> Retry:
@@ -181,7 +193,7 @@ class Driver:
 
     def edge(self, source: str, target: str) -> Edge:
         accept = self.choose.pick((("completed", "failed"), ("completed",)))
-        when = self.choose.pick(tuple(CONDITIONS)) if self.flag(20) else None
+        when = self.choose.pick(tuple(CONDITIONS)) if self.flag(self.seldom(20)) else None
         return Edge(source=source, target=target, accept=accept, when=when)
 
     def known(self, names: list[str]) -> tuple[c.Known, ...]:
@@ -204,7 +216,10 @@ class Driver:
                 op.name, needs=op.needs, when=op.when, gate=None if gate is None else gate.on_undecided.value,
                 refuse_on=() if gate is None else gate.refuse_on, stop_on_failure=op.stop_on_failure,
                 tries=op.retry.attempts if op.retry else 1, tiers=max(1, len(op.models)),
+                refusals=0 if gate is None else gate.refusals, back_to=None if gate is None else gate.back_to,
+                speaks=op.speaks, fresh=op.fresh,
             )  # fmt: skip
+        model.planned = [(edge.source, edge.target) for edge in plan.edges]
         for edge in plan.edges:
             link = Link(edge.source, edge.accept, "flow", when=edge.when)
             model.nodes[edge.target].ins.append(link)
@@ -224,6 +239,9 @@ class Driver:
             assert (name, actual.attempt) == (name, node.attempt)
             assert (name, actual.judgement or "") == (name, node.judgement)
         assert set(model.nodes) == set(state.nodes)
+        judged = [one for one in state.rounds if one.judgement]
+        assert {(one.gate, one.number): (one.judgement, one.moved) for one in judged} == model.rounds
+        self.continued(decision)
         assert state.spawns == model.spawns
         assert state.escalations + state.escalating == model.used_escalations()
         stands, why = model.verdict()
@@ -235,6 +253,15 @@ class Driver:
             else ("", "")
         )
         assert got == (stands, why)
+
+    def continued(self, decision: Decision) -> None:
+        """Each copy that speaks continues its conversation, or begins a fresh one."""
+        for fact in decision.facts:
+            if isinstance(fact, f.RoundStarted):
+                speaking = [self.model.nodes[one.operation.name] for one in fact.nodes]
+                speaking = [node for node in speaking if node.speaks]
+                assert sorted(fact.fresh) == sorted(node.name for node in speaking if node.fresh)
+                assert sorted(fact.continued) == sorted(node.name for node in speaking if not node.fresh)
 
     def starts(self, decision: Decision) -> None:
         """What started may start, in the order in which it became ready; no slot is left unused."""
@@ -311,7 +338,8 @@ class Driver:
         """An attempt ends by itself, with everything that it may carry."""
         choose, model = self.choose, self.model
         node = choose.pick(self.of("running"))
-        outcome = outcome or choose.pick(("completed", "completed", "completed", "failed", "not_applicable"))
+        good = ("completed",) * (9 if self.rounds else 3)
+        outcome = outcome or choose.pick((*good, "failed", "not_applicable"))
         values: list[bytes] = [choose.pick(VALUES)]
         emissions: tuple[c.EmissionIn, ...] = ()
         writes: tuple[c.WriteIn, ...] = ()
@@ -360,15 +388,20 @@ class Driver:
     def hand_up(self, node: Sketch) -> None:
         """The child takes the node's place: what waits for the node waits for the child."""
         model, operation = self.model, self.state.nodes[node.name].op
-        cast: dict[str, Any] = {"tries": node.tries, "tiers": node.tiers}
+        cast: dict[str, Any] = {"tries": node.tries, "tiers": node.tiers, "speaks": node.speaks}
         if operation.tier + 1 >= len(operation.models):
             # no further model: the role above takes over, with its retry if the node has none
             above = self.cast("worker")
-            cast = {"tries": node.tries if operation.retry else above["tries"], "tiers": above["tiers"]}
+            cast = {
+                "tries": node.tries if operation.retry else above["tries"],
+                "tiers": above["tiers"],
+                "speaks": False,
+            }
         emitter = Link(node.name, ("completed", "escalated"))
         child = Sketch(
             node.escalating, self.origin(node), [emitter], "all", None, node.gate, node.refuse_on,
-            node.stop_on_failure, rungs=node.rungs + 1, depth=node.depth, **cast,
+            node.stop_on_failure, rungs=node.rungs + 1, depth=node.depth, refusals=node.refusals,
+            back_to=node.back_to, refused=node.refused, round=node.round, fresh=node.fresh, **cast,
         )  # fmt: skip
         for other in model.nodes.values():
             for link in other.ins:
@@ -381,8 +414,9 @@ class Driver:
 
     def verdicts(self, node: Sketch, values: list[bytes]) -> tuple[c.EmissionIn, ...]:
         emissions = []
-        for _ in range(self.choose.pick((0, 1, 1, 1, 2) if node.gate else (0, 0, 0, 1))):
-            verdict = self.choose.pick(VERDICTS)
+        many = (0, 1, 1, 1, 2) if not self.rounds else (1, 1, 1, 1, 1, 1, 0, 2)
+        for _ in range(self.choose.pick(many if node.gate else (0, 0, 0, 1))):
+            verdict = self.choose.pick((*VERDICTS, *(("REJECT",) * 4 if self.rounds else ())))
             values.append(msgspec.json.encode({"verdict": verdict, "rationale": self.text()}))
             emissions.append(c.EmissionIn("Verdict", len(values) - 1, "result"))
             node.verdicts.append(verdict)
@@ -390,7 +424,7 @@ class Driver:
 
     def writes(self, node: Sketch, values: list[bytes]) -> tuple[c.WriteIn, ...]:
         writes = []
-        for key in ("log", "plan", "plan"):
+        for key in ("log", "log") if self.rounds else ("log", "plan", "plan"):
             if self.flag(20):
                 value = self.choose.pick(tuple(WRITES))
                 values.append(value)
@@ -463,6 +497,7 @@ class Driver:
             "instruction": self.text(), "assignee": role, "independent": self.flag(40), "after": after,
             "before": sent, "required": self.flag(30),
         }  # fmt: skip
+        before = tuple(latest(model, name) for name in before)
         expected = self.allowed(node, role, after, before)
         emission = c.EmissionIn("SpawnRequest", 0)
         decision = self.log.tell(c.Emit(node.name, node.attempt, emission), msgspec.json.encode(request))
@@ -571,7 +606,11 @@ class Driver:
         """A person decides an undecided gate."""
         node = self.choose.pick(self.undecided())
         verdict = verdict or self.choose.pick(VERDICTS)
-        node.judgement = "rejected" if verdict in node.refuse_on else "approved"
+        node.verdicts = [verdict]
+        if verdict in node.refuse_on:
+            self.model.refuse(node, person=True)
+        else:
+            self.model.judged(node, "approved")
         decision = self.log.tell(c.Answer(node.name, None, 0, "ann", "seen"), f'"{verdict}"'.encode())
         assert decision.receipts[0]
         self.after(decision)
@@ -627,7 +666,7 @@ class Driver:
     def rare(self) -> None:
         """What stops a run."""
         model = self.model
-        kind = self.choose.number(0, 7)
+        kind = self.choose.number(0, 30 if self.rounds else 7)
         if kind == 0:
             model.draining = model.draining or ("" if model.cancelling else "drained")
             self.after(self.log.tell(c.Drain()))
@@ -756,7 +795,7 @@ class Driver:
 
     def finish_all(self) -> None:
         """Everything that can run is finished: the run must end, or be suspended for a reason."""
-        for _ in range(500):
+        for _ in range(2000):
             if self.over:
                 break
             if self.model.paused:

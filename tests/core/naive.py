@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.core.naive_rounds import latest, over, send_back
+
 LIVE = {"waiting", "ready", "running", "stopping", "asking", "backing_off"}
 BUSY = {"running", "stopping"}
 DEAD = {"skipped", "vetoed", "cancelled"}
@@ -66,6 +68,18 @@ class Sketch:
     #: of a node that was skipped for its edges: where the first of them that barred it comes from
     blocked: str = ""
     writes: dict[str, list[str]] = field(default_factory=dict)
+    #: of a gate: how often it may refuse, back to where, and how often it did before this round
+    refusals: int = 0
+    back_to: str | None = None
+    refused: int = 0
+    #: rejected because no refusal was left
+    spent: bool = False
+    #: of a copy: the planned node, the round, and who did its work in the round before
+    copies: str = ""
+    round: int = 1
+    previous: str = ""
+    speaks: bool = False
+    fresh: bool = False
 
     @property
     def let_go(self) -> bool:
@@ -86,11 +100,15 @@ class Model:
         self.max_tokens: int | None = None
         self.waits_for_answers = False
         self.order = ["interrupted", "deadline", "drained"]
+        #: edges of the plan, by planned names
+        self.planned: list[tuple[str, str]] = []
+        #: (gate, round) -> its judgement, and whether that moved from the round before
+        self.rounds: dict[tuple[str, int], tuple[str, bool | None]] = {}
 
     # --- the graph -----------------------------------------------------------------------------
 
     def resolve(self, name: str) -> Sketch | None:
-        node = self.nodes.get(name)
+        node = self.nodes.get(latest(self, name))
         while node is not None and node.successor:
             node = self.nodes[node.successor]
         return node
@@ -229,10 +247,38 @@ class Model:
             return
         verdicts = set(node.verdicts)
         if failed or len(verdicts) != 1:
-            words = {"hold": "undecided", "reject": "rejected", "pass": "approved"}
-            node.judgement = words[node.gate]
+            if node.gate == "reject":
+                self.refuse(node)
+            else:
+                self.judged(node, {"hold": "undecided", "pass": "approved"}[node.gate])
+        elif verdicts & set(node.refuse_on):
+            self.refuse(node)
         else:
-            node.judgement = "rejected" if verdicts & set(node.refuse_on) else "approved"
+            self.judged(node, "approved")
+
+    def refuse(self, node: Sketch, *, person: bool = False) -> None:
+        """The work goes back, if there is any and refusals are left; else what depends on it is vetoed."""
+        if (node.attempt or person) and send_back(self, node):
+            return
+        node.spent = 0 < node.refusals <= node.refused
+        self.judged(node, "rejected")
+        for other in list(self.nodes.values()):
+            # ready, because a node on the way was cancelled before the gate had judged
+            if other.status == "ready" and not other.attempt and self.reaches(node.name, other.name):
+                self.settle(other, "vetoed")
+
+    def judged(self, node: Sketch, judgement: str) -> None:
+        node.judgement = judgement
+        if not node.refusals or judgement == "undecided":
+            return
+        first = self.nodes[node.origin or node.name]
+        before = self.nodes.get(first.previous)
+        moved = None if before is None else self.word(before) != self.word(node)
+        self.rounds[first.copies or first.name, node.round] = judgement, moved
+
+    @staticmethod
+    def word(node: Sketch) -> tuple[str | None, bool]:
+        return (node.verdicts[0] if node.verdicts else None), node.judgement == "approved"
 
     def stop(self, reason: str) -> None:
         if self.cancelling:
@@ -282,9 +328,12 @@ class Model:
         if self.cancelling == "cancelled":
             return "cancelled"
         nodes = self.nodes.values()
-        unhandled = any(node.status == "failed" and not node.handled for node in nodes)
+        failed = [node for node in nodes if node.status == "failed" and not over(self, node)]
+        unhandled = any(not node.handled for node in failed)
         if unhandled or self.cancelling or self.conflict(set(self.nodes)):
             return "failed"
+        if any(node.spent for node in nodes):
+            return "refusals_exhausted"
         rejected = any(node.judgement == "rejected" for node in nodes)
         return "gate_rejected" if rejected else "completed"
 

@@ -46,7 +46,7 @@ class Drawn:
 class Histories(RuleBasedStateMachine):
     """One rule per kind of command, so that Hypothesis can leave out what does not matter."""
 
-    limits = False
+    limits = rounds = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
-        self.driver = Driver(Drawn(data), limits=self.limits)
+        self.driver = Driver(Drawn(data), limits=self.limits, rounds=self.rounds)
 
     def go(self, data: st.DataObject, action: str) -> None:
         assert self.driver is not None
@@ -123,7 +123,13 @@ class WithResources(Histories):
     limits = True
 
 
-@pytest.mark.parametrize("machine", [Histories, WithResources])
+class WithRounds(Histories):
+    """The same with gates that send work back."""
+
+    rounds = True
+
+
+@pytest.mark.parametrize("machine", [Histories, WithResources, WithRounds])
 def test_histories(machine: type[Histories]) -> None:
     """All laws; the model's statuses, attempts, judgements and reason (shrinks to a short history)."""
     few = settings(
@@ -134,10 +140,10 @@ def test_histories(machine: type[Histories]) -> None:
     run_state_machine_as_test(machine, settings=few)
 
 
-def history(seed: int, *, limits: bool) -> str:
+def history(seed: int, *, limits: bool, rounds: bool = False) -> str:
     """One whole history by seed; why it stopped."""
     choose = Seeded(seed)
-    driver = Driver(choose, limits=limits)
+    driver = Driver(choose, limits=limits, rounds=rounds)
     for _ in range(choose.number(0, LENGTH)):
         if driver.over:
             break
@@ -146,21 +152,21 @@ def history(seed: int, *, limits: bool) -> str:
     return driver.state.ended or driver.state.suspended
 
 
-def reasons(seeds: range, *, limits: bool) -> Counter[str]:
+def reasons(seeds: range, **kind: bool) -> Counter[str]:
     found: Counter[str] = Counter()
     for seed in seeds:
         try:
-            found[history(seed, limits=limits)] += 1
+            found[history(seed, **{"limits": False, **kind})] += 1
         except Exception as error:
-            error.add_note(f"history {seed}, limits={limits}: run history({seed}, limits={limits}) to see it")
+            error.add_note(f"to see it run history({seed}, **{kind})")
             raise
     return found
 
 
-@pytest.mark.parametrize("limits", [False, True])
-def test_histories_by_seed(limits: bool) -> None:
+@pytest.mark.parametrize("kind", ["", "limits", "rounds"])
+def test_histories_by_seed(kind: str) -> None:
     """The same by seed: fast, and the same every time."""
-    assert sum(reasons(range(200), limits=limits).values()) == 200
+    assert sum(reasons(range(200), **({kind: True} if kind else {})).values()) == 200
 
 
 @pytest.mark.slow
@@ -172,3 +178,12 @@ def test_many_histories_by_seed(block: int) -> None:
     assert sum(found.values()) == 500
     outside = {RunReason.NEEDS_RECOVERY, RunReason.QUOTA, RunReason.STUCK, RunReason.REFUSALS_EXHAUSTED}
     assert set(found) == {reason.value for reason in RunReason} - {reason.value for reason in outside}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [False, True])
+def test_many_histories_with_rounds(limits: bool) -> None:
+    """Where gates send work back: nested and overlapping loops, tiers, growth, stops between rounds."""
+    found = reasons(range(5_000, 5_150), limits=limits, rounds=True)
+    assert sum(found.values()) == 150
+    assert {"completed", "failed", "gate_rejected", "refusals_exhausted"} <= set(found)

@@ -1,6 +1,5 @@
 """Random histories of plans with refusing gates: every law after every command, replayed and decided again.
 
-``Small`` checks the laws of the state and replays each record; at the end the laws of the facts are checked.
 ``Small`` checks the state and replays each record; the laws of the facts are checked at the end.
 """
 

@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from emissions import Refused
 from orchestrator.core import commands as c
 from orchestrator.core import facts as f
 from orchestrator.core.context import fold, view_at_end
 from orchestrator.core.laws import check_facts
 from orchestrator.core.loops import loops_of
-from orchestrator.core.spec import Edge, Gate, Operation
+from orchestrator.core.spec import Budget, Edge, Gate, Operation
 from orchestrator.core.status import Status
 from tests.core.small import Small, edge, plan
 
@@ -260,3 +261,38 @@ def test_the_loop_of_a_gate(back_to: str | None, edges: tuple[str, ...], loop: t
     """Every planned node on a path from back_to, or from what the gate judges, to the gate."""
     graph = plan("x", "a", "b", gate("g", 1, back_to), edges=edges)
     assert set(loops_of(graph.operations, graph.edges)["g"]) == set(loop)
+
+
+def test_a_new_node_cannot_wait_for_a_gate_that_refused() -> None:
+    """Nobody waits for an old round: its name means the new one, and said in full it is refused."""
+    graph = plan(
+        "scan", "draft", gate("review", 1, "draft"), "publish",
+        edges=("scan>draft", "draft>review", "review>publish"), budget=Budget(spawns=5),
+    )  # fmt: skip
+    run = Small(graph)
+    run.finish("scan")
+    run.finish("draft")
+    run.verdict("review", "REJECT")
+    refused = run.emit("draft@2", "SpawnRequest", instruction="x", after=("review@1",))
+    assert isinstance(refused, Refused)
+    assert refused.reason == "vetoed"
+    taken = run.emit("draft@2", "SpawnRequest", instruction="y", after=("scan",), before=("publish",))
+    assert taken
+    assert [link.source for link in run.state.nodes["publish"].ins] == ["review@2", "draft@2.worker-1"]
+
+
+@pytest.mark.parametrize(("verdict", "status"), [("REJECT", "vetoed"), ("APPROVE", "running")])
+def test_who_is_ready_below_a_gate_that_has_not_judged(verdict: str, status: str) -> None:
+    """Law 6: a node between was cancelled, so its follower is ready; a rejection still stops it."""
+    graph = plan(
+        gate("check", 0), "middle", "other", "last", edges=("check>middle", "middle>last", "other>last")
+    )
+    run = Small(graph)
+    run.tell(c.Cancel("middle", "not this"))
+    run.tell(c.Pause())
+    run.finish("other")
+    assert run.status("last") is Status.READY
+    run.verdict("check", verdict)
+    run.tell(c.Unpause())
+    assert run.status("last") == status
+    assert check_facts(run.records) == []
