@@ -6,10 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import Empty, Queue
+from subprocess import Popen
 from threading import Thread
 from typing import IO, Self
+
+from tests.cli.warm import Process, start
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "orchestrator.cli"]
@@ -149,36 +153,40 @@ def environment(**more: str) -> dict[str, str]:
 
 def call(*words: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
-    return subprocess.run(
-        [*COMMAND, *map(str, words)],
-        cwd=cwd,
-        env=environment(**more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
+    with Program(*words, cwd=cwd, **more) as program:
+        code = program.end()
+    return subprocess.CompletedProcess([*COMMAND, *map(str, words)], code, *program.texts)
+
+
+def started(words: Sequence[str], cwd: Path, env: Mapping[str, str], *streams: int) -> Process | Popen[bytes]:
+    """The command, with standard output and error: forked from a process that has loaded it.
+
+    A new interpreter where the environment says how one is to be.
+    """
+    told = {key for key in env if key.startswith(("PYTHON", "LANG", "LC_"))} - {"PYTHONPATH"}
+    with Path(os.devnull).open("rb") as nothing:
+        if any(env[key] != os.environ.get(key) for key in told):
+            out, error = streams
+            return Popen([*COMMAND, *words], cwd=cwd, env=env, stdin=nothing, stdout=out, stderr=error)
+        return start(words, cwd, env, nothing.fileno(), *streams)
 
 
 class Program:
     """The command while it runs: lines can be waited for, signals sent."""
 
     def __init__(self, *words: str | Path, cwd: Path, **more: str) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, *map(str, words)],
-            cwd=cwd,
-            env=environment(**more),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
+        pipes = [os.pipe(), os.pipe()]
+        writing = [write for _, write in pipes]
+        self.process = started([*map(str, words)], cwd, environment(**more), *writing)
+        for descriptor in writing:
+            os.close(descriptor)
         self.lines: list[str] = []
+        #: all of standard output and of standard error, once it has ended
+        self.texts = ["", ""]
         self._arrived: Queue[str] = Queue()
         self._readers = [
-            Thread(target=self._read, args=(stream,), daemon=True)
-            for stream in (self.process.stdout, self.process.stderr)
+            Thread(target=self._read, args=(place, os.fdopen(read, encoding="utf-8")), daemon=True)
+            for place, (read, _) in enumerate(pipes)
         ]
         for reader in self._readers:
             reader.start()
@@ -192,9 +200,10 @@ class Program:
         for reader in self._readers:
             reader.join(PATIENCE)
 
-    def _read(self, stream: IO[str]) -> None:
+    def _read(self, place: int, stream: IO[str]) -> None:
         with stream:
             for line in stream:
+                self.texts[place] += line
                 self._arrived.put(line.rstrip("\n"))
 
     def wait_for(self, text: str) -> str:
