@@ -1,4 +1,4 @@
-"""The page of all keys of flow documents and all messages about them: the schema, and problems.py."""
+"""The page of all keys of flow documents and all messages about them: the schema, and problems/."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.flows.document import DURATION_SCHEMA, flow_schema
 HEAD: Final = """\
 # Reference of flow documents
 
-<!-- Made by docs/generate.py from orchestrator/flows/document.py and docs/problems.py. Do not edit. -->
+<!-- Made by docs/generate.py from orchestrator/flows/document.py and docs/problems/. Do not edit. -->
 
 [Flow documents](flows.md) explains them. Here stand all keys, as the schema has them (`callboard schema`
 prints it), and all messages of `callboard check`.

@@ -10,7 +10,7 @@ from orchestrator.agents import process
 from orchestrator.agents.jobs import Backend, Job
 from orchestrator.errors import ExecutionError, OperationError
 
-__all__ = ["backend_for", "check_model", "mcp_client"]
+__all__ = ["backend_for", "check_model", "mcp_client", "priced"]
 
 
 def backend_for(job: Job) -> Backend:
@@ -43,6 +43,15 @@ def mcp_client() -> Any:
         OperationError: its library is missing; with the command that installs it.
     """
     return _loaded("orchestrator.agents.mcp", "servers of tools need", "mcp")
+
+
+def priced(model: str) -> bool | None:
+    """Whether it is known what a model costs; None where the extra ``models``, which knows, is missing."""
+    try:
+        known: Callable[[str], bool] = _models().priced
+    except OperationError:
+        return None
+    return known(model)
 
 
 def _models() -> Any:

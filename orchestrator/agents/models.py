@@ -39,7 +39,7 @@ from orchestrator.agents.secrecy import redacted
 from orchestrator.agents.verbs import steps_of
 from orchestrator.errors import OperationError
 
-__all__ = ["check", "perform", "register_model"]
+__all__ = ["check", "perform", "priced", "register_model"]
 
 #: The name of the model that calls every tool once and answers at random: to see a flow run without a key.
 _TEST: Final = "test"
@@ -75,6 +75,15 @@ def check(name: str, where: str) -> None:
     provider, colon, rest = name.partition(":")
     if not (provider and colon and rest):
         raise OperationError(f"{where}: model {name!r} is not known; write PROVIDER:NAME, or test")
+
+
+def priced(name: str) -> bool:
+    """True if what a model costs is known, or it costs nothing: the one that answers at random."""
+    known = _registered.get(name)
+    if known is not None:
+        return is_priced(known.model_name, known.system)
+    provider, _, rest = name.partition(":")
+    return name == _TEST or is_priced(rest, provider)
 
 
 async def perform(job: Job) -> Any:

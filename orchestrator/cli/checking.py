@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from emissions import Emission, EscalationRequest, SpawnRequest, TaskAssignment
+from orchestrator.agents.backends import priced
 from orchestrator.cli.edge import say, say_json
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.opening import open_flow
@@ -29,7 +30,7 @@ _LIMITS: Final = ("tokens", "cost_usd", "wall_clock")
 def check(options: CheckOptions) -> int:
     """Print problems, and of a flow without errors what will happen when it runs."""
     flow = open_flow(options.flow)
-    problems = flow.check()
+    problems = flow.check(priced=priced)
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     told = {} if errors else {**_when(flow), **_budget(flow)}
     if options.json:

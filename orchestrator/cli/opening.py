@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from orchestrator.agents.backends import priced
 from orchestrator.errors import FlowError, OperationError
 from orchestrator.flows.flow import Flow, load_flow
 from orchestrator.flows.load import read_source
@@ -37,7 +38,7 @@ def open_flow(path: Path) -> Flow:
 
 def errors_of(flow: Flow) -> list[str]:
     """Every error of a flow as ``file:line:col: message``."""
-    return [str(problem) for problem in flow.check() if problem.severity is Severity.ERROR]
+    return [str(problem) for problem in flow.check(priced=priced) if problem.severity is Severity.ERROR]
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import cast
 
 import msgspec
 
+from orchestrator.agents.backends import priced
 from orchestrator.cli.asking import can_ask
 from orchestrator.cli.driving import Job
 from orchestrator.cli.edge import note
@@ -18,7 +19,7 @@ from orchestrator.cli.opening import arguments, errors_of, open_flow
 from orchestrator.cli.options import RunOptions
 from orchestrator.cli.telling import Teller, drive_and_tell
 from orchestrator.core.status import Status
-from orchestrator.flows.problems import Severity
+from orchestrator.flows.problems import NO_MODEL, Severity
 from orchestrator.journal.files import Fsync
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.session import Session
@@ -50,9 +51,8 @@ def run(options: RunOptions) -> int:
     if not driving.quiet:
         warnings = [
             str(problem)
-            for problem in flow.check()
-            if problem.severity is Severity.WARNING
-            and (options.model is None or "nothing names a model" not in problem.message)
+            for problem in flow.check(priced=priced)
+            if problem.severity is Severity.WARNING and (options.model is None or problem.code != NO_MODEL)
         ]
         note("\n".join(warnings)) if warnings else None
     configure_logs(debug=driving.debug)

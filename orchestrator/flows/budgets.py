@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from emissions import SpawnRequest, TaskAssignment
 from orchestrator.flows.compile import retry_of
@@ -14,14 +15,26 @@ from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity
 from orchestrator.flows.references import References, Surroundings
 
-__all__ = ["check_budgets"]
+__all__ = ["Priced", "check_budgets"]
 
 
-def check_budgets(source: Source, outline: Outline, references: References) -> Iterator[Problem]:
-    """Problems of ``budget``, and of the times that nodes and ``defaults`` state."""
+#: Whether it is known what a model costs; None: nobody here can tell.
+Priced: TypeAlias = Callable[[str], bool | None]
+
+
+def check_budgets(
+    source: Source, outline: Outline, references: References, priced: Priced | None = None
+) -> Iterator[Problem]:
+    """Problems of ``budget``, and of the times that nodes and ``defaults`` state.
+
+    Args:
+        priced: says whether a model's price is known; without it nothing is said of prices.
+    """
     yield from _names(source, outline, references)
     yield from _growth(source, outline)
     yield from _spending(source, outline)
+    if priced is not None and outline.document.budget.cost_usd is not None:
+        yield from _prices(source, outline, priced)
     for name in outline.document.nodes:
         yield from _times(source, outline, name)
 
@@ -75,6 +88,40 @@ def _spending(source: Source, outline: Outline) -> Iterator[Problem]:
         if speaking is not None and value in (0, 0.0):
             message = f"{key} is 0, and {speaking} needs a language model; write more, or leave the key out"
             yield source.problem(("budget", key), message, key=True)
+
+
+def _prices(source: Source, outline: Outline, priced: Priced) -> Iterator[Problem]:
+    """Models that nobody can price under a budget in dollars, each told once."""
+    seen: set[str] = set()
+    for name, models in _models(outline):
+        for model in (one for one in models if one not in seen):
+            seen.add(model)
+            known = priced(model)
+            if known is None:
+                message = (
+                    "whether prices are known cannot be told here, and no model runs: the extra `models` is "
+                    "missing: pip install 'callboard[models]'"
+                )
+                yield source.problem(("budget", "cost_usd"), message, Severity.WARNING, key=True)
+                return
+            if not known:
+                message = (
+                    f"{name} calls {model}, whose price is not known, so cost_usd could not hold it; "
+                    "name another model, or state tokens instead"
+                )
+                key = ("model",) if outline.node(name).model == model else ("role",)
+                yield source.problem(("nodes", name, *key), message)
+
+
+def _models(outline: Outline) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What each node may call: the model that it or ``defaults`` names, its role's tiers, its fallbacks."""
+    default = outline.document.defaults.model
+    for name, node in outline.document.nodes.items():
+        role = outline.role(name)
+        if role is None or role.fn is not None or role.program is not None:
+            continue
+        own = node.model or default
+        yield name, (*((own,) if own else role.models), *role.fallback)
 
 
 def _times(source: Source, outline: Outline, name: str) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from orchestrator.core.context import REDUCERS
 from orchestrator.core.spec import name_fault
 from orchestrator.core.templates import walk_texts
 from orchestrator.errors import CycleError
-from orchestrator.flows.budgets import check_budgets
+from orchestrator.flows.budgets import Priced, check_budgets
 from orchestrator.flows.casting import check_casting
 from orchestrator.flows.check_files import check_files
 from orchestrator.flows.check_gates import check_gates
@@ -23,7 +23,7 @@ from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.operations import WORDS_OF_EXPRESSIONS
 from orchestrator.flows.outline import Outline
-from orchestrator.flows.problems import Problem, Severity
+from orchestrator.flows.problems import NO_MODEL, Problem, Severity
 from orchestrator.flows.reach import check_reach
 from orchestrator.flows.references import References, Surroundings
 from orchestrator.flows.shapes import ShapeError
@@ -41,10 +41,18 @@ _PERFORMERS: Final = {"role": "a role", "operation": "an operation", "flow": "a 
 
 
 def check(
-    source: Source, outline: Outline, operations: Collection[str] = (), tools: Collection[str] = ()
+    source: Source,
+    outline: Outline,
+    operations: Collection[str] = (),
+    tools: Collection[str] = (),
+    priced: Priced | None = None,
 ) -> Iterator[Problem]:
-    """Yield every problem of a document that fits the schema; ``operations``, ``tools``: of the session."""
-    yield from _Checker(source, outline, operations).run()
+    """Yield every problem of a document that fits the schema.
+
+    Args:
+        operations, tools: what a session registered. priced: says whether a model's price is known.
+    """
+    yield from _Checker(source, outline, operations).run(priced)
     yield from check_tools(source, outline, tools)
 
 
@@ -54,7 +62,7 @@ class _Checker:
         self.source, self.outline, self.document = source, outline, outline.document
         self.references = References(source, outline)
 
-    def run(self) -> Iterator[Problem]:
+    def run(self, priced: Priced | None) -> Iterator[Problem]:
         dependents = self.outline.dependents()
         for name in self.document.nodes:
             yield from self._name(name)
@@ -71,7 +79,7 @@ class _Checker:
         yield from check_files(self.source, self.outline)
         yield from check_gates(self.source, self.outline)
         yield from check_choices(self.source, self.outline)
-        yield from check_budgets(self.source, self.outline, self.references)
+        yield from check_budgets(self.source, self.outline, self.references, priced)
         yield from check_reach(self.source, self.outline)
         yield from self._secrets()
 
@@ -117,7 +125,7 @@ class _Checker:
                 f"{name}: role {role.name} has no function and no program, and nothing names a model: write "
                 "model:, or say it at the run: --model PROVIDER:NAME"
             )
-            yield self.tell((*place, "role"), message, Severity.WARNING)
+            yield self.source.problem((*place, "role"), message, Severity.WARNING, code=NO_MODEL)
         if node.operation is not None and node.operation not in self.operations:
             yield from check_verb(self.source, self.outline, name, self.operations)
 

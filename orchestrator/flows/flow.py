@@ -10,6 +10,7 @@ from pathlib import Path
 from orchestrator.core.spec import Budget
 from orchestrator.errors import FlowError, GraphError, OperationError
 from orchestrator.flows.arguments import ArgumentError, bind_arguments, bind_budget
+from orchestrator.flows.budgets import Priced
 from orchestrator.flows.cast import Cast, hidden_modules, load_cast
 from orchestrator.flows.check import check
 from orchestrator.flows.compile import compile_flow, sentences
@@ -106,18 +107,27 @@ class Flow:
         """Its roles: those of ``cast:`` and the library's. Loading them runs the cast's Python files."""
         return self._cast[0].catalogue
 
-    def check(self, operations: Collection[str] = (), tools: Collection[str] = ()) -> list[Problem]:
+    def check(
+        self,
+        operations: Collection[str] = (),
+        tools: Collection[str] = (),
+        *,
+        priced: Priced | None = None,
+    ) -> list[Problem]:
         """Everything that is wrong or doubtful, by place; nothing runs but the cast's Python files.
 
         Args:
             operations: names that the session registers, which nodes may perform.
             tools: names of the functions and servers that it registers, which roles may use.
+            priced: says whether a model's price is known, None where that cannot be told
+                (``orchestrator.agents.backends.priced``). Without it nothing is said of prices.
         """
         _, faults = self._cast
         found = [*self._problems, *hidden_modules(self._source, self.path.parent), *faults]
-        found += check(self._source, self._outline, operations, tools)
+        found += check(self._source, self._outline, operations, tools, priced)
         for flow in self.includes.values():
-            found += [one for one in flow.check(operations, tools) if one.severity is not Severity.NOTE]
+            inside = flow.check(operations, tools, priced=priced)
+            found += [one for one in inside if one.severity is not Severity.NOTE]
         if any(problem.severity is Severity.ERROR for problem in self._problems):
             # What did not fit the schema was left out: advice about the rest might be about that.
             found = [problem for problem in found if problem.severity is not Severity.WARNING]

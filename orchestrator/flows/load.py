@@ -77,11 +77,17 @@ class Source:
                     places[*around, number - 1, *place[depth + 1 :]] = places.pop(place)
 
     def problem(
-        self, place: Place, message: str, severity: Severity = Severity.ERROR, *, key: bool = False
+        self,
+        place: Place,
+        message: str,
+        severity: Severity = Severity.ERROR,
+        *,
+        key: bool = False,
+        code: str = "",
     ) -> Problem:
         """A problem at a place."""
         line, column = self.position(place, key=key)
-        return Problem(self.file, line, column, message, severity)
+        return Problem(self.file, line, column, message, severity, code)
 
 
 def read_source(path: str | Path) -> Source:

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Problem", "Severity", "ordered"]
+__all__ = ["NO_MODEL", "Problem", "Severity", "ordered"]
+
+#: The code of the warning that no model performs a node: one named at the run answers it.
+NO_MODEL = "no_model"
 
 
 class Severity(StrEnum):
@@ -26,6 +29,7 @@ class Problem:
         line: counted from 1. column: counted from 1.
         message: what is wrong, and what to write instead.
         severity: error, warning or note.
+        code: for a program that has to tell this kind apart; empty for most.
     """
 
     file: str
@@ -33,6 +37,7 @@ class Problem:
     column: int
     message: str
     severity: Severity = Severity.ERROR
+    code: str = ""
 
     def __str__(self) -> str:
         """``file:line:column: message``; warnings and notes say so."""

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from emissions import Verdict
-from orchestrator.agents.backends import check_model
+from orchestrator.agents.backends import check_model, priced
 from orchestrator.agents.toolbox import Toolbox
 from orchestrator.agents.verbs import ALONE
-from orchestrator.core.spec import Operation, Retry, RoleSpec
+from orchestrator.core.spec import Operation, Plan, Retry, RoleSpec
 from orchestrator.core.verbs import ACT, SPAWN_VERBS, SPEAKING, VERBS, verb_fault
 from orchestrator.errors import GraphError, OperationError
 from orchestrator.flows.operations import make_retry
 from roles import Role
 from roles.tools import listed, tool_name
 
-__all__ = ["House", "cast_as", "check_tools", "lent", "nearest", "role_for", "spec_of", "without_role"]
+__all__ = ["House", "cast_as", "check_prices", "check_tools", "lent", "nearest", "role_for", "spec_of", "without_role"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +220,39 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an error about a name that is not known."""
     close = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(sorted(known)) or 'none'}"
+
+
+def check_prices(plan: Plan, speakers: Mapping[str, Role]) -> None:
+    """Refuse a budget in dollars over models that nobody can price: it would hold nothing.
+
+    Raises:
+        OperationError: names the model, and who would call it.
+    """
+    if plan.budget.cost_usd is None:
+        return
+    for who, model in _called(plan, speakers):
+        if priced(model) is False:
+            message = (
+                f"{who} calls {model}, whose price is not known, so budget.cost_usd could not hold it; "
+                "name another model, or state budget.tokens instead"
+            )
+            raise OperationError(message)
+
+
+def _called(plan: Plan, speakers: Mapping[str, Role]) -> Iterator[tuple[str, str]]:
+    """Who may call which model: planned nodes, and roles that may be spawned or take work over."""
+    roles = {role.name: role for role in plan.roles}
+    reached = list(plan.budget.assignees or ())
+    for operation in plan.operations:
+        speaker = speakers.get(operation.role or "")
+        if speaker is not None:
+            yield from ((operation.name, model) for model in (*operation.models, *speaker.fallback))
+        if operation.role is not None:
+            reached.append(operation.role)
+    for name in (one for one in reached if one in roles):
+        above = roles[name].escalates_to
+        if above is not None and above not in reached:
+            reached.append(above)
+        if name in speakers:
+            models = (*roles[name].models, *speakers[name].fallback)
+            yield from ((f"role {name}", model) for model in models)

@@ -25,6 +25,7 @@ from orchestrator.flows.graph import Graph
 from orchestrator.runtime.casting import (
     House,
     cast_as,
+    check_prices,
     check_tools,
     nearest,
     role_for,
@@ -158,6 +159,7 @@ def prepare(
     )
     _check_limits(plan, names)
     check_tools(planned, names, tools)
+    check_prices(plan, {name: role for name, role in speakers.items() if role.program is None})
     outcomes, values = _known(known, graph)
     return Prepared(
         plan, bodies, verbs, graph.predicates, dict(graph.returns), custom, outcomes, values, steers,

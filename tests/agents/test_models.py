@@ -11,7 +11,7 @@ pytest.importorskip("pydantic_ai")
 
 from pydantic_ai.messages import ModelResponse
 
-from orchestrator import Finding, Gate, OperationGraphBuilder, Role, Session, Verdict, role
+from orchestrator import Budget, Finding, Gate, OperationGraphBuilder, Role, Session, Verdict, role
 from orchestrator.errors import OperationError
 from roles import Artifact, library
 from tests.agents.provider import Answer, provider
@@ -314,3 +314,40 @@ def test_importing_loads_no_model_library():
     code = "import sys, orchestrator; orchestrator.Session; print('pydantic_ai' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("model", "known"),
+    [
+        ("openai:gpt-4o", True),
+        ("anthropic:claude-sonnet-4-5", True),
+        ("test", True),
+        ("openai:of-my-own", False),
+        ("ollama:llama3.2", False),
+        ("scripted", False),
+    ],
+)
+async def test_a_budget_in_dollars_needs_prices(model: str, known: bool, tmp_path: Path):
+    """kernel.md 8: a model of unknown price under cost_usd is refused before anything runs."""
+    scripted("scripted", lambda messages, info: "done")
+    assert priced(model) is known
+    graph = OperationGraphBuilder()
+    speaker = Role(name="speaker", description="Speaks.", models=(model,))
+    graph.add_operation(speaker, node_id="work", depends_on=[], instruction="Look.")
+    async with Session(folder=tmp_path) as session:
+        if known:
+            run = await session.start(graph, budget=Budget(cost_usd=1.0))
+            run.cancel()
+            await run.over()
+        else:
+            with pytest.raises(OperationError, match=f"work calls {model}, whose price is not known"):
+                await session.start(graph, budget=Budget(cost_usd=1.0))
+            run = await session.start(graph, budget=Budget(tokens=1))
+            run.cancel()
+            await run.over()
+
+
+def test_without_the_extra_nobody_can_tell(monkeypatch: pytest.MonkeyPatch):
+    """The table comes with the extra `models`; None, not False: check then says what to install."""
+    monkeypatch.setitem(sys.modules, "orchestrator.agents.models", None)
+    assert priced("openai:gpt-4o") is None

@@ -83,10 +83,10 @@ def explained() -> list[str]:
 
 
 def test_every_message_is_explained():
-    """A new message gets a row in docs/problems.py: what it means, and what to do."""
+    """A new message gets a row in docs/problems/: what it means, and what to do."""
     known = {*explained(), *NO_MESSAGES}
     missing = [f"{where}: {text}" for where, text in spoken() if text not in known]
-    assert not missing, "add these to docs/problems.py:\n" + "\n".join(missing)
+    assert not missing, "add these to docs/problems/:\n" + "\n".join(missing)
 
 
 def test_every_explanation_is_of_a_message():

@@ -293,3 +293,43 @@ def test_places_point_into_texts(told):
     row = '  x: {role: maker, instruction: "see ${ args.zz }"}'
     [one] = told(f"{HEAD}nodes:\n{row}\n")
     assert one.startswith(f"6:{row.index('args') + 1}: there is no argument 'zz'")
+
+
+PRICES = """
+version: 1
+name: priced
+cast: [cast.py]
+budget: {cost_usd: 1.5%s}
+nodes:
+  a: {role: typed}
+  b: {role: typed, model: "house:own"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("priced", "expected"),
+    [
+        (lambda model: True, []),
+        (lambda model: model != "large", ["a calls large"]),
+        (lambda model: model not in ("large", "house:own"), ["a calls large", "b calls house:own"]),
+    ],
+)
+def test_models_of_unknown_price_under_a_budget_in_dollars(write, priced, expected):
+    """kernel.md 8: refused, each model once; nothing is said without such a budget, or by who cannot tell."""
+    path = write(PRICES.replace("%s", ""))
+    found = [
+        one.message.partition(",")[0]
+        for one in load_flow(path).check(priced=priced)
+        if one.severity == "error"
+    ]
+    assert found == expected
+    write(PRICES.replace("{cost_usd: 1.5%s}", "{tokens: 9}"))
+    assert not [one for one in load_flow(path).check(priced=priced) if one.severity == "error"]
+
+
+def test_prices_that_cannot_be_told_are_a_warning(write):
+    """Without the extra that knows prices, no model runs either: told once, at the budget."""
+    path = write(PRICES.replace("%s", ""))
+    found = [one for one in load_flow(path).check(priced=lambda model: None) if "prices" in one.message]
+    assert [(one.line, str(one.severity)) for one in found] == [(5, "warning")]
+    assert not [one for one in load_flow(path).check() if "prices" in one.message]
