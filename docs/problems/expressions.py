@@ -1,7 +1,5 @@
 """Of what is named: references, expressions, shapes of values."""
 
-# ruff: noqa: E501  (messages stand as they are said)
-
 from __future__ import annotations
 
 from typing import Final

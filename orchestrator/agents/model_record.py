@@ -14,11 +14,12 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.usage import RequestUsage
 
 from orchestrator.agents.branches import Message
 from orchestrator.agents.jobs import Job, Spent
 
-__all__ = ["keep", "native", "steps_taken"]
+__all__ = ["is_priced", "keep", "native", "steps_taken"]
 
 #: Whose form `Message.native` has.
 _FORM: Final = "pydantic_ai"
@@ -57,6 +58,13 @@ def keep(job: Job, name: str, messages: Sequence[ModelMessage]) -> None:
     )
     # the first request is the prompt, which stands in the conversation already
     job.say([_message(message, job.stage.node) for message in messages[1:]])
+
+
+def is_priced(model: str, provider: str) -> bool:
+    """True if an answer of this model would have its cost on record: by the table that prices answers."""
+    usage = RequestUsage(input_tokens=1, output_tokens=1)
+    asked = (ModelResponse([], usage=usage, model_name=model, provider_name=one) for one in (provider, None))
+    return any(_cost(one) is not None for one in asked)
 
 
 def steps_taken(messages: Sequence[ModelMessage], answer: Any) -> list[dict[str, Any]]:

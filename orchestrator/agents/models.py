@@ -33,7 +33,7 @@ from pydantic_ai.models.test import TestModel
 
 from orchestrator.agents.jobs import Job, ModelError, QuotaError
 from orchestrator.agents.model_house import STEPWISE, House, class_of
-from orchestrator.agents.model_record import keep, native, steps_taken
+from orchestrator.agents.model_record import is_priced, keep, native, steps_taken
 from orchestrator.agents.model_tools import listener, tools_of, validator
 from orchestrator.agents.secrecy import redacted
 from orchestrator.agents.verbs import steps_of
@@ -79,9 +79,9 @@ def check(name: str, where: str) -> None:
 
 def priced(name: str) -> bool:
     """True if what a model costs is known, or it costs nothing: the one that answers at random."""
-    known = _registered.get(name)
-    if known is not None:
-        return is_priced(known.model_name, known.system)
+    own = _registered.get(name)
+    if own is not None:
+        return is_priced(own.model_name, own.system)
     provider, _, rest = name.partition(":")
     return name == _TEST or is_priced(rest, provider)
 

@@ -9,7 +9,7 @@ from emissions import SpawnRequest, TaskAssignment
 from orchestrator.flows.compile import retry_of
 from orchestrator.flows.document import NodeSpec, RetrySpec
 from orchestrator.flows.durations import seconds
-from orchestrator.flows.load import Source
+from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity
@@ -109,19 +109,20 @@ def _prices(source: Source, outline: Outline, priced: Priced) -> Iterator[Proble
                     f"{name} calls {model}, whose price is not known, so cost_usd could not hold it; "
                     "name another model, or state tokens instead"
                 )
-                key = ("model",) if outline.node(name).model == model else ("role",)
-                yield source.problem(("nodes", name, *key), message)
+                place: Place = ("nodes", name)
+                place = (*place, "model") if outline.node(name).model == model else place
+                yield source.problem(place, message, key=place == ("nodes", name))
 
 
 def _models(outline: Outline) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What each node may call: the model that it or ``defaults`` names, its role's tiers, its fallbacks."""
     default = outline.document.defaults.model
     for name, node in outline.document.nodes.items():
-        role = outline.role(name)
-        if role is None or role.fn is not None or role.program is not None:
-            continue
-        own = node.model or default
-        yield name, (*((own,) if own else role.models), *role.fallback)
+        role, own = outline.role(name), node.model or default
+        if role is None:
+            yield name, (own,) if own and node.operation is not None else ()
+        elif role.fn is None and role.program is None:
+            yield name, (*((own,) if own else role.models), *role.fallback)
 
 
 def _times(source: Source, outline: Outline, name: str) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from orchestrator.core.verbs import ACT, VERBS, verb_fault
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.outline import Outline
-from orchestrator.flows.problems import Problem, Severity
+from orchestrator.flows.problems import NO_MODEL, Problem, Severity
 from orchestrator.flows.shapes import ShapeError
 
 __all__ = ["check_verb"]
@@ -37,7 +37,7 @@ def check_verb(source: Source, outline: Outline, name: str, operations: Collecti
             f"{name}: {verb} has no role, and nothing names a model: write model:, or say it at the run: "
             "--model PROVIDER:NAME"
         )
-        yield source.problem(place, message, Severity.WARNING)
+        yield source.problem(place, message, Severity.WARNING, code=NO_MODEL)
 
 
 def _fault(outline: Outline, name: str) -> str | None:

@@ -20,7 +20,17 @@ from orchestrator.flows.operations import make_retry
 from roles import Role
 from roles.tools import listed, tool_name
 
-__all__ = ["House", "cast_as", "check_prices", "check_tools", "lent", "nearest", "role_for", "spec_of", "without_role"]
+__all__ = [
+    "House",
+    "cast_as",
+    "check_prices",
+    "check_tools",
+    "lent",
+    "nearest",
+    "role_for",
+    "spec_of",
+    "without_role",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +255,9 @@ def _called(plan: Plan, speakers: Mapping[str, Role]) -> Iterator[tuple[str, str
     reached = list(plan.budget.assignees or ())
     for operation in plan.operations:
         speaker = speakers.get(operation.role or "")
-        if speaker is not None:
-            yield from ((operation.name, model) for model in (*operation.models, *speaker.fallback))
+        if speaker is not None or (operation.role is None and operation.speaks):
+            fallback = () if speaker is None else speaker.fallback
+            yield from ((operation.name, model) for model in (*operation.models, *fallback))
         if operation.role is not None:
             reached.append(operation.role)
     for name in (one for one in reached if one in roles):

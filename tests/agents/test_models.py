@@ -12,6 +12,7 @@ pytest.importorskip("pydantic_ai")
 from pydantic_ai.messages import ModelResponse
 
 from orchestrator import Budget, Finding, Gate, OperationGraphBuilder, Role, Session, Verdict, role
+from orchestrator.agents.backends import priced
 from orchestrator.errors import OperationError
 from roles import Artifact, library
 from tests.agents.provider import Answer, provider
