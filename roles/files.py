@@ -261,6 +261,7 @@ _PROGRAM: Final[Mapping[str, Callable[[Value], Any]]] = {
     "result": _text,
     "protocol": _text,
     "output": _count,
+    "allow": _texts,
 }
 _RETRY: Final[Mapping[str, Callable[[Value], Any]]] = {
     "attempts": _count,

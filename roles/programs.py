@@ -11,7 +11,20 @@ INSTRUCTION: Final = "{instruction}"
 """An argument that is this text is replaced by the path of the file that holds what the program is told."""
 
 _OUTPUT: Final = 4 * 1024 * 1024
-_PROTOCOLS: Final = ("text", "lines")
+_PROTOCOLS: Final = ("text", "lines", "acp")
+#: What an agent may ask to be allowed: the kinds of tool of the Agent Client Protocol.
+_KINDS: Final = (
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +39,12 @@ class Program:
         result: a file in the node's folder that holds its value as JSON; without it the value is what it
             printed: `{"text": ..., "exit_code": 0}`.
         protocol: `text`: what it prints is text, in which tagged blocks are emissions; `lines`: each line is
-            one JSON object (an emission, a report or the value), and receipts are answered on stdin.
+            one JSON object (an emission, a report or the value), and receipts are answered on stdin; `acp`:
+            an agent that speaks the Agent Client Protocol (the extra `agents`).
         output: bytes of output that are read; more of it fails the node.
+        allow: under `acp`, what the agent may do when it asks first, by kind of tool: `read`, `edit`,
+            `execute` and so on, or `*`; everything else is denied. Files are read and written for it in the
+            node's folder alone.
 
     Raises:
         RoleError: an attribute does not hold what it should.
@@ -38,10 +55,11 @@ class Program:
     result: str | None = None
     protocol: str = "text"
     output: int = _OUTPUT
+    allow: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no process could be started from."""
-        for name in ("argv", "env"):
+        for name in ("argv", "env", "allow"):
             texts = getattr(self, name)
             if isinstance(texts, str) or not all(
                 isinstance(text, str) and text and "\0" not in text for text in texts
@@ -51,7 +69,11 @@ class Program:
         if len(self.argv) == 0:
             raise RoleError("program: argv is empty; give the program and its arguments")
         if self.protocol not in _PROTOCOLS:
-            raise RoleError(f"program: protocol is {self.protocol!r}; write text or lines")
+            raise RoleError(f"program: protocol is {self.protocol!r}; write text, lines or acp")
+        if self.allow and self.protocol != "acp":
+            raise RoleError("program: allow answers agents that ask; it goes with protocol: acp")
+        if unknown := [kind for kind in self.allow if kind not in (*_KINDS, "*")]:
+            raise RoleError(f"program: allow holds {unknown[0]!r}; there are {', '.join(_KINDS)} and *")
         if type(self.output) is not int or self.output < 1:
             raise RoleError(f"program: output is {self.output!r}; give bytes, at least 1")
         if self.result is not None:

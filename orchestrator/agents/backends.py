@@ -9,8 +9,9 @@ from typing import Any, cast
 from orchestrator.agents import process
 from orchestrator.agents.jobs import Backend, Job
 from orchestrator.errors import ExecutionError, OperationError
+from roles import Role
 
-__all__ = ["backend_for", "check_model", "mcp_client", "priced"]
+__all__ = ["backend_for", "check_model", "check_program", "mcp_client", "priced"]
 
 
 def backend_for(job: Job) -> Backend:
@@ -19,11 +20,22 @@ def backend_for(job: Job) -> Backend:
     Raises:
         ExecutionError: nothing does.
     """
-    if job.role.program is not None:
-        return process.perform
+    program = job.role.program
+    if program is not None:
+        return process.perform if program.protocol != "acp" else cast("Backend", _agents().perform)
     if job.models:
         return cast("Backend", _models().perform)
     raise ExecutionError(f"role {job.role.name} has no function, no program and no model")
+
+
+def check_program(role: Role) -> None:
+    """Refuse an agent that nobody here can talk to.
+
+    Raises:
+        OperationError: what is missing, and the command that installs it.
+    """
+    if role.program is not None and role.program.protocol == "acp":
+        _agents()
 
 
 def check_model(where: str, model: str) -> None:
@@ -52,6 +64,10 @@ def priced(model: str) -> bool | None:
     except OperationError:
         return None
     return known(model)
+
+
+def _agents() -> Any:
+    return _loaded("orchestrator.agents.acp", "agents that speak ACP need", "agents")
 
 
 def _models() -> Any:

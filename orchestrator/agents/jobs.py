@@ -14,7 +14,7 @@ from orchestrator.agents.tools import ReadyTool
 from orchestrator.errors import ExecutionError
 from roles import Brief, Prompt, Role
 
-__all__ = ["Backend", "Job", "ModelError", "QuotaError", "Spent", "Stage"]
+__all__ = ["Backend", "Job", "ModelError", "QuotaError", "Spent", "Stage", "emitted"]
 
 
 class ModelError(ExecutionError):
@@ -73,6 +73,9 @@ class Stage(Protocol):
     async def emit(self, emission: Emission, /) -> Receipt:
         """Say something to the house."""
 
+    async def step(self, key: str, fn: Callable[[], Awaitable[Any]], /) -> Any:
+        """Do a part of the work once, over attempts and restarts."""
+
     async def ask(self, question: str, /) -> Any:
         """Ask a person."""
 
@@ -97,6 +100,7 @@ class Job:
         read: gives the text in which tagged blocks are emissions.
         refuse: records an emission that is none. heard: an operator's notes since the last call, rendered.
         providers, rate: how fast the models may be called.
+        branch: name of the conversation. fresh: nothing of an earlier attempt is continued.
     """
 
     stage: Stage
@@ -118,6 +122,22 @@ class Job:
     heard: Callable[[], str] = field(default=lambda: "")
     providers: Providers = field(default_factory=Providers)
     rate: Callable[[str], Rate] = field(default=lambda _model: Rate())
+    branch: str = ""
+    fresh: bool = False
+
+
+async def emitted(job: Job, one: Emission | Malformed) -> dict[str, Any]:
+    """Say something to the house, and give the receipt as an agent is told it.
+
+    What was meant as an emission and is none is refused, on record.
+    """
+    if isinstance(one, Malformed):
+        job.refuse(one)
+        return {"accepted": False, "reason": str(one.reason), "detail": one.detail}
+    receipt = await job.stage.emit(one)
+    if receipt:
+        return {"accepted": True, "node": receipt.node}
+    return {"accepted": False, "reason": str(receipt.reason), "detail": receipt.detail}
 
 
 class Backend(Protocol):

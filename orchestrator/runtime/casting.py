@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from emissions import Verdict
-from orchestrator.agents.backends import check_model, priced
+from orchestrator.agents.backends import check_model, check_program, priced
 from orchestrator.agents.toolbox import Toolbox
 from orchestrator.agents.verbs import ALONE
 from orchestrator.core.spec import Operation, Plan, Retry, RoleSpec
@@ -180,6 +180,7 @@ def check_tools(planned: Iterable[Operation], roles: Mapping[str, Role], tools: 
     """
     for role in roles.values():
         if role.fn is None:
+            check_program(role)
             tools.check(role)
     for operation in planned:
         actor = roles.get(operation.role or "")

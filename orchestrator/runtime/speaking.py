@@ -97,6 +97,8 @@ def _job(engine: Engine, node: NodeState, turn: RoleTurn, role: Role, brief: Bri
         heard=_Notes(engine, node, turn).heard,
         providers=engine.providers,
         rate=partial(rate_of, engine.state.plan.limits),
+        branch=turn.spoken_as,
+        fresh=operation.fresh,
     )
 
 
