@@ -12,7 +12,6 @@ import io
 import linecache
 import re
 import shlex
-import subprocess
 import sys
 import types
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from tests.cli import program
 from tests.docs.pages import ROOT, Block, Page, pages
 
 if TYPE_CHECKING:
@@ -157,13 +157,7 @@ USED = sorted(
 @pytest.mark.parametrize("name", [name for name in USED if not name.startswith("-")])
 def test_options_exist(name: str):
     """Each option that a page uses is in the help of its command."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from orchestrator.cli import main; main()", name, "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = program.call(name, "--help", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     offered = set(re.findall(r"--[a-z][a-z-]*", done.stdout))
     faults = [
@@ -186,21 +180,14 @@ RUN = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "block"), RUN, ids=lambda value: getattr(value, "name", None))
-def test_console_blocks_run(page: Page, block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_console_blocks_run(page: Page, block: Block, tmp_path: Path):
     """A console block that is marked `run` works in the folder that the page's files were written to."""
     reader = Reader(page, tmp_path)
     for other in page.blocks():
         if other.word == "file" and other.line < block.line:
             reader.write(other)
-    monkeypatch.setenv("NO_COLOR", "1")
     for line in block.text.splitlines():
         if line.startswith("$ callboard "):
             words = shlex.split(line.removeprefix("$ callboard "), comments=True)
-            done = subprocess.run(
-                [sys.executable, "-c", "from orchestrator.cli import main; main()", *words],
-                cwd=tmp_path,
-                capture_output=True,
-                encoding="utf-8",
-                check=False,
-            )
+            done = program.call(*words, cwd=tmp_path, NO_COLOR="1")
             assert done.returncode == 0, f"{page.name}:{block.line}: {line}\n{done.stdout}{done.stderr}"
