@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from orchestrator import SpawnRequest, Verdict, role
+from orchestrator import Role, SpawnRequest, Verdict, role
 from tests.recovery.canon import Told
 
 
@@ -146,7 +146,13 @@ async def last(turn: Any) -> Any:
     return dict(turn.inputs)
 
 
-CAST = (ok, slow, tidies, needs_file, grows, decides, rejects, asks, asks_late, expects, reads, each, last)
+#: Performed by a model; which one answers to this name is the business of a test.
+speaks = Role("speaks", body="You speak.", models=("local:spent",))
+
+CAST = (
+    *(ok, slow, tidies, needs_file, grows, decides, rejects, asks, asks_late, expects, reads, each, last),
+    speaks,
+)
 
 
 def there(folder: Path) -> None:

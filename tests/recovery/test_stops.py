@@ -7,6 +7,7 @@ the command is given again.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ import anyio
 import pytest
 
 from orchestrator import Budget, OperationGraphBuilder, Run, Session
-from orchestrator.core.commands import Cancel
 from orchestrator.journal.control import request
 from tests.recovery import cast
 from tests.recovery.canon import Told
@@ -110,11 +110,6 @@ async def after_a_second(run: Run, what: Callable[[Run], object]) -> None:
     assert what(run)
 
 
-def out_of_quota(run: Run) -> bool:
-    """What a backend says when a model's quota is used up."""
-    return run.engine.tell(Cancel(suspend="quota")) == []
-
-
 def told(kind: str, **payload: Any) -> Callable[[Path, str], object]:
     """Ask something of a run that nobody drives."""
     return lambda folder, run: request(folder / "j.db", run, kind, payload)
@@ -168,10 +163,6 @@ STOPS = {
         {**ONCE, "b": 2}, {"budget": Budget(wall_clock=3)},
         next=lambda session: session.resume(budget={"wall_clock": 100}),
     ),
-    "quota": Stop(
-        "quota", beside, {"a": "completed", "b": "ready", "c": "waiting"}, "completed", ALL, {**ONCE, "b": 2},
-        meanwhile=lambda run: after_a_second(run, out_of_quota),
-    ),
     "drained": Stop(
         "drained", beside, {"a": "completed", "b": "completed", "c": "ready"}, "completed", ALL, ONCE,
         meanwhile=lambda run: after_a_second(run, Run.drain),
@@ -210,21 +201,28 @@ def hands_on(stop: Stop, ram: Path, backend: Backend, moment: Moment | None) -> 
     return last
 
 
-@BACKENDS
-@pytest.mark.parametrize(
-    "moment",
-    ["stored", *(pytest.param(moment, marks=pytest.mark.slow) for moment in (None, "before", "after"))],
-)
-@pytest.mark.parametrize("name", STOPS)
-def test_a_stop_and_what_goes_on(ram: Path, name: str, moment: Moment | None, backend: Backend):
-    """S66, RESUME 61, 68, 74: each row; what has settled does not run again."""
-    stop = STOPS[name]
+def holds(stop: Stop, ram: Path, backend: Backend, moment: Moment | None) -> None:
+    """The stop, a kill, what goes on, one more kill: it ends as it is to, and nothing settled runs again."""
     last = hands_on(stop, ram, backend, moment)
     assert last.state.ended == stop.ends
     assert statuses(last) == dict(stop.done)
-    extra = last.called() - last.called().__class__(stop.calls)
+    extra = last.called() - Counter(stop.calls)
     if moment in {"after", "stored"}:
         # what the killed command had started was under way
         assert sum(extra.values()) <= 1
     else:
         assert last.called() == dict(stop.calls)
+
+
+KILLS = pytest.mark.parametrize(
+    "moment",
+    ["stored", *(pytest.param(moment, marks=pytest.mark.slow) for moment in (None, "before", "after"))],
+)
+
+
+@BACKENDS
+@KILLS
+@pytest.mark.parametrize("name", STOPS)
+def test_a_stop_and_what_goes_on(ram: Path, name: str, moment: Moment | None, backend: Backend):
+    """S66, RESUME 61, 68, 74: each row; what has settled does not run again."""
+    holds(STOPS[name], ram, backend, moment)
