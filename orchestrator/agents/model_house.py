@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
-from pydantic_ai import ModelResponse, RunContext
+from pydantic_ai import ModelResponse, ModelRetry, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelAPIError, ModelRateLimitError, RetryModelRequest
 from pydantic_ai.messages import ToolCallPart
@@ -100,15 +101,33 @@ class House(AbstractCapability[Any]):
         acting = {"ask", *(tool.name for tool in self._job.tools)}
         return [tool for tool in tool_defs if tool.name not in acting]
 
+    async def before_tool_validate(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any
+    ) -> Any:
+        """Arguments are an object: a list or a text goes back for repair."""
+        del ctx, tool_def
+        try:
+            given = json.loads(args) if isinstance(args, str) and args else args or {}
+        except ValueError:
+            return args  # the library says what is wrong with it
+        if not isinstance(given, dict):
+            fault = f"the arguments of {call.tool_name} are {type(given).__name__}; give a JSON object"
+            self._malformed(call, fault)
+            raise ModelRetry(fault)
+        return args
+
+    def _malformed(self, call: ToolCallPart, detail: str) -> None:
+        """Put a call that was to emit and is no JSON object on record."""
+        kind = emitter_of(call.tool_name, self._job)
+        if kind is not None:
+            self._job.refuse(Malformed(kind, RefusalReason.MALFORMED, detail))
+
     async def on_tool_validate_error(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, error: Any
     ) -> Any:
-        """An emission that is no JSON object is refused on record, and goes back for repair."""
+        """An emission that is no JSON is refused on record, and goes back for repair."""
         del ctx, tool_def, args
-        kind = emitter_of(call.tool_name, self._job)
-        if kind is not None:
-            detail = f"the arguments of {call.tool_name} are no JSON object: {str(error).splitlines()[0]}"
-            self._job.refuse(Malformed(kind, RefusalReason.MALFORMED, detail))
+        self._malformed(call, f"the arguments of {call.tool_name} are no JSON: {str(error).splitlines()[0]}")
         raise error
 
 

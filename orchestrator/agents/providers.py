@@ -105,11 +105,8 @@ class Providers:
         model.held = max(model.held, self._now() + seconds)
 
     def failed(self, name: str, error: str) -> bool:
-        """A call failed; True if it is one equal error too many, and the count begins anew."""
+        """A call failed; True if it is one equal error too many, until the model answers again."""
         model = self._models[name]
         model.row = model.row + 1 if error == model.error else 1
         model.error = error
-        if model.row < EQUAL_ERRORS:
-            return False
-        model.error, model.row = "", 0
-        return True
+        return model.row >= EQUAL_ERRORS

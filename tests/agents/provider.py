@@ -27,6 +27,7 @@ class Answer:
     Attributes:
         text: said in two parts. call: a tool's name and its arguments. status: 200 or an error's.
         headers: of an error. cut: the connection is closed in the middle. code: of an error.
+        slow: nothing comes after the first part until the test is over. ended: why it ends.
     """
 
     text: str = ""
@@ -35,6 +36,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
     code: str = "error"
+    slow: bool = False
+    ended: str = ""
 
 
 @dataclass
@@ -44,6 +47,7 @@ class Provider:
     answers: list[Answer]
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
@@ -85,7 +89,10 @@ def provider(*answers: Answer) -> Iterator[Provider]:
                 if answer.cut:
                     self.connection.close()
                     return
-            reason = "tool_calls" if answer.call else "stop"
+                if answer.slow:
+                    script.over.wait()
+                    return
+            reason = answer.ended or ("tool_calls" if answer.call else "stop")
             self._say({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
             self._say({"choices": [], "usage": USAGE})
             self.wfile.write(b"data: [DONE]\n\n")
@@ -104,6 +111,7 @@ def provider(*answers: Answer) -> Iterator[Provider]:
     try:
         yield script
     finally:
+        script.over.set()
         server.shutdown()
         server.server_close()
 

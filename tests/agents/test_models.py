@@ -258,6 +258,35 @@ async def test_what_fails(
     assert result["work"].usage.requests >= 1
 
 
+async def test_a_slow_body_ends_by_the_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A stream that never goes on: the attempt ends by its timeout, no hang, and the call is counted."""
+    with provider(Answer("slow", slow=True)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        result, _ = await ran(real(timeout=0.5), tmp_path)
+    assert result["work"].error.type == "TimeoutError"
+    assert result["work"].usage.requests == 1
+
+
+async def test_an_answer_that_the_provider_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """PARSE: finish_reason length over the wire is an error that says so; tokens and price are counted."""
+    with provider(Answer("half an ans", ended="length")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        result, _ = await ran(real(), tmp_path)
+    assert "cut off" in result["work"].error.message
+    assert result["work"].usage.output_tokens == 10
+    assert result["work"].usage.cost_usd > 0
+
+
+async def test_a_structured_answer_that_is_no_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """PARSE: text where an object was asked for goes back twice, then fails the node; each try is paid."""
+    with provider(Answer("Sure! Here is the object you wanted.")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        result, _ = await ran(real(returns=dict[str, int]), tmp_path)
+    assert result["work"].error.type == "ModelError"
+    assert result["work"].usage.requests == 3
+    assert len(server.asked) == 3
+
+
 async def test_a_rate_limit_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """429 with retry-after: the provider's hint is heeded."""
     limited = Answer(status=429, headers={"retry-after-ms": "10"}, code="rate_limit_exceeded")
