@@ -7,7 +7,7 @@ that changes least stands first, so that providers can keep it. What is not gran
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from emissions import Emission, EscalationRequest, SpawnRequest, TaskAssignment, Verdict, tag
@@ -16,7 +16,7 @@ from roles.modes import MODES
 from roles.offers import offer_of
 from roles.turn import Emitted, NodeError
 
-__all__ = ["HANDOVER", "Brief", "Handed", "Prompt", "build_prompt", "offered"]
+__all__ = ["HANDOVER", "Brief", "Handed", "Prompt", "build_prompt", "offered", "only_new"]
 
 HANDOVER: Final = 16_000
 """Characters of one value that are shown; a longer one is cut at a mark and given whole as a file."""
@@ -96,6 +96,23 @@ def build_prompt(brief: Brief) -> Prompt:
     files: dict[str, str] = {}
     user = [*brief.notices, brief.instruction, *_handed_over(brief, files)]
     return Prompt(_system(brief), _joined(user), files)
+
+
+def only_new(brief: Brief, instruction: str, said: str) -> Brief:
+    """The brief of who goes on with its own work: without what its conversation holds already.
+
+    Args:
+        instruction: the node's own, which ends the brief's. said: all that it was told before.
+    """
+    new = brief.instruction.removesuffix(instruction).strip()
+    return replace(
+        brief,
+        instruction="" if new in said else new,
+        parameters={} if _text(dict(brief.parameters)) in said else brief.parameters,
+        inputs=[one for one in brief.inputs if _text(one.value)[: brief.handover] not in said],
+        failed={name: error for name, error in brief.failed.items() if str(error) not in said},
+        emissions=[one for one in brief.emissions if _emitted(one) not in said],
+    )
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli import options
-from orchestrator.cli.parts import Debug, Grace, JournalFile, OnAsk, OnEnd, Quiet, RunName
+from orchestrator.cli.parts import Debug, Grace, JournalFile, ModelName, OnAsk, OnEnd, Quiet, RunName
 
 __all__ = ["answer", "app", "cancel", "drain", "fork", "inject", "pause", "resume", "retry", "steer"]
 
@@ -32,6 +32,7 @@ def resume(
     run: RunName,
     *,
     budget: _Budget = None,
+    model: ModelName = None,
     new_definition: _NewDefinition = False,
     yes: _Yes = False,
     journal: JournalFile = None,
@@ -50,11 +51,12 @@ def resume(
     Examples:
       callboard resume last
       callboard resume last --budget tokens=200000
+      callboard resume last --model anthropic:NAME
     """  # noqa: D301
     driving = options.Driving(
         journal=journal, json=json, quiet=quiet, grace=grace, on_end=on_end, on_ask=on_ask, debug=debug
     )
-    return options.GoOnOptions(run, None, tuple(budget or ()), new_definition, yes, driving)
+    return options.GoOnOptions(run, None, tuple(budget or ()), new_definition, yes, driving, model)
 
 
 @app.command("retry")

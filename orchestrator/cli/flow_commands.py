@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from orchestrator.cli import options
-from orchestrator.cli.parts import Debug, Grace, JournalFile, OnAsk, OnEnd, Quiet
+from orchestrator.cli.parts import Debug, Grace, JournalFile, ModelName, OnAsk, OnEnd, Quiet
 
 __all__ = ["app", "check", "draw", "init", "rehearse", "run", "schema", "try_"]
 
@@ -54,13 +54,7 @@ def run(
             min=1, envvar="CALLBOARD_CONCURRENCY", help="Nodes at once, in place of the document's."
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROVIDER:NAME",
-            help="Performs every role that has no function and no program; `test` needs no key.",
-        ),
-    ] = None,
+    model: ModelName = None,
     journal: _Kept = None,
     fsync: _Fsync = "always",
     reuse: Annotated[
@@ -191,6 +185,7 @@ def try_(
         typer.Option("--input", metavar="NAME=JSON", help="What a predecessor gave. May be repeated."),
     ] = None,
     instruction: Annotated[str, typer.Option(help="turn.instruction.")] = "",
+    model: ModelName = None,
     times: Annotated[int, typer.Option(min=1, help="How often a node of a run is run again.")] = 1,
     as_test: Annotated[
         Path | None,
@@ -212,17 +207,20 @@ def try_(
       callboard try cast.py:scout --with target=src
       callboard try cast.py:critic --input 'draft={"text": "We never lose data."}'
       callboard try last review --times 5
+      callboard try last draft --model anthropic:NAME
       callboard try last review --as-test test_review.py
     """  # noqa: D301
     if node is None:
         if times != 1 or as_test is not None:
             raise typer.BadParameter("--times and --as-test go with a node of a run: callboard try RUN NODE")
-        return options.TryOptions(target, tuple(given or ()), tuple(inputs or ()), instruction, debug=debug)
+        return options.TryOptions(
+            target, tuple(given or ()), tuple(inputs or ()), instruction, model, debug=debug
+        )
     if given or inputs or instruction:
         raise typer.BadParameter(
             "a node of a run has its own parameters, inputs and instruction; leave them out"
         )
-    return options.TryAgainOptions(target, node, times, as_test, journal, debug=debug)
+    return options.TryAgainOptions(target, node, times, as_test, model, journal, debug=debug)
 
 
 @app.command("init")

@@ -26,13 +26,14 @@ class Onward:
 
     Attributes:
         driving: how it is shown. place: its journal. facts: how many are known already and not shown again.
-        flow: the document that it began from.
+        flow: the document that it began from. model: performs what a model does from here on.
     """
 
     driving: Driving
     place: Place
     facts: int
     flow: str
+    model: str | None = None
 
     def drive(self, begin: Begin) -> int:
         """Drive it to its stop and tell it; returns the exit code.
@@ -52,6 +53,7 @@ class Onward:
             self.facts,
             journal=place.path,
             folder=place.folder,
+            model=self.model,
         )
         return drive_and_tell(job, Teller(driving, place, "", ended, self.flow))
 

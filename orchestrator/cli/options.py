@@ -156,6 +156,7 @@ class TryOptions(Request):
 
     Attributes:
         target: ``FILE:ROLE``. given: ``K=V`` texts for turn.parameters. inputs: ``NAME=JSON`` texts.
+        model: performs the role if it has no function.
     """
 
     home: ClassVar[str] = "try"
@@ -163,6 +164,7 @@ class TryOptions(Request):
     given: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     instruction: str = ""
+    model: str | None = None
     grace: float = 10.0
     debug: bool = False
 
@@ -173,6 +175,7 @@ class TryAgainOptions(Request):
 
     Attributes:
         times: how often it is run. as_test: file to which a test of the recorded outcome is written.
+        model: performs the role if it has no function, in place of the recorded one.
     """
 
     home: ClassVar[str] = "try_again"
@@ -180,6 +183,7 @@ class TryAgainOptions(Request):
     node: str
     times: int = 1
     as_test: Path | None = None
+    model: str | None = None
     journal: str | None = None
     grace: float = 10.0
     debug: bool = False
@@ -319,7 +323,7 @@ class GoOnOptions(Request):
     Attributes:
         nodes: what ``retry`` opens again; empty is all that failed; None is ``resume``.
         budget: ``K=V`` texts, limits to raise first. new_definition: code and documents may have changed.
-        yes: do not ask.
+        yes: do not ask. model: performs, from here on, every role that a model performs.
     """
 
     home: ClassVar[str] = "go_on"
@@ -329,6 +333,7 @@ class GoOnOptions(Request):
     new_definition: bool = False
     yes: bool = False
     driving: Driving = field(default_factory=Driving)
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,19 @@ from typing import Annotated, Final
 
 import typer
 
-__all__ = ["DEBUG", "AsJson", "Debug", "Grace", "JournalFile", "OnAsk", "OnEnd", "OneRun", "Quiet", "RunName"]
+__all__ = [
+    "DEBUG",
+    "AsJson",
+    "Debug",
+    "Grace",
+    "JournalFile",
+    "ModelName",
+    "OnAsk",
+    "OnEnd",
+    "OneRun",
+    "Quiet",
+    "RunName",
+]
 
 DEBUG: Final = "CALLBOARD_DEBUG"
 _HOOK: Final = "run without a shell; it knows CALLBOARD_RUN, CALLBOARD_JOURNAL"
@@ -24,6 +36,14 @@ JournalFile = Annotated[
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="The beginning of a run's id, or `last`.")]
 OneRun = Annotated[
     str | None, typer.Argument(metavar="[RUN]", help="The beginning of a run's id, or `last`.")
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="Performs every role that has no function and no program; `test` needs no key.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the line that says what came of it.")]
 Grace = Annotated[

@@ -43,7 +43,7 @@ def go_on(options: GoOnOptions) -> int:
         refuse(run.state, reopen)
         _check_budget(run.state, budget)
         line = f"run {run.run_id} ({run.standing}): {outlook(run.state, reopen)}"
-        onward = Onward(options.driving, place, run.state.facts, run.state.definition.source)
+        onward = Onward(options.driving, place, run.state.facts, run.state.definition.source, options.model)
     if not agreed(line, options.driving, yes=options.yes):
         return INTERRUPTED
     asks = can_ask() and not options.driving.quiet

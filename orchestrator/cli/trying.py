@@ -66,7 +66,7 @@ def try_role(options: TryOptions) -> int:
     def begin(session: Session) -> Awaitable[Run]:
         return session.start(graph, known=inputs, waits_for_answers=asks)
 
-    job = Job(begin, options.grace, asks, roles=others, operations={_GIVEN: _nothing})
+    job = Job(begin, options.grace, asks, roles=others, operations={_GIVEN: _nothing}, model=options.model)
     configure_logs(debug=options.debug)
     with own_stdout() as stream:
         return anyio.run(partial(_try, job, node, stream))

@@ -50,10 +50,12 @@ def try_again(options: TryAgainOptions) -> int:
         raise UsageError(
             f"run {state.run} has no node {options.node!r}{suggestion(options.node, state.nodes)}"
         )
-    scene = scene_of(state, options.node, lives[-1].outcome)
+    scene = scene_of(state, options.node, lives[-1].outcome, options.model)
     for fault in scene.given.faults:
         note(f"not as it was: {clean(fault)}")
     if options.as_test is not None:
+        if scene.speaks:
+            raise UsageError(f"{options.node} is no function: a test could not hold what it says")
         _write_test(scene, state.definition.source, options.as_test)
         say(f"written {options.as_test}; run it: python -m pytest {options.as_test}")
         return 0

@@ -83,7 +83,7 @@ class Engine:
         self.folder = wiring.folder / run_id
         self.tools = wiring.tools
         self.grace = wiring.grace
-        self.providers = wiring.providers
+        self.providers, self.model = wiring.providers, wiring.model
         #: the runs that include it and that it includes
         self.family = Family(wiring, self._limit if prepared.flows else None)
         self.random = random.Random(wiring.seed)  # noqa: S311 (jitter, not secrets)

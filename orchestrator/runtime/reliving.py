@@ -11,11 +11,13 @@ import msgspec
 from emissions import EMISSIONS
 from orchestrator.core.gates import GATE_VERDICT
 from orchestrator.core.state import NodeState, RunState
+from orchestrator.core.verbs import ACT
 from orchestrator.errors import OperationError
+from orchestrator.runtime.casting import lent
 from orchestrator.runtime.given import Given, given_to
-from orchestrator.runtime.planning import Body
 from orchestrator.runtime.projections import node_result
 from orchestrator.runtime.rebuilding import rebuild
+from orchestrator.runtime.retelling import retold
 from orchestrator.runtime.views import emissions_of
 from roles import Catalogue, Emitted, Role
 
@@ -46,6 +48,7 @@ class Scene:
         emissions: what its ancestors had said. roles: node -> its role.
         answers: question key -> answer. recorded: what came of it, as the role alone gives it.
         marked: a gate with a verdict: ``gate_verdict`` of its value is set by the engine, not by the role.
+        speaks: a model or a program performs it; it says something else each time.
     """
 
     run: str
@@ -57,6 +60,7 @@ class Scene:
     answers: Mapping[str, Any]
     recorded: Outcome
     marked: bool = False
+    speaks: bool = False
 
 
 def unmarked(value: Any) -> Any:
@@ -66,14 +70,14 @@ def unmarked(value: Any) -> Any:
     return {key: part for key, part in value.items() if key != GATE_VERDICT}
 
 
-def scene_of(state: RunState, name: str, recorded: Outcome | None) -> Scene:
+def scene_of(state: RunState, name: str, recorded: Outcome | None, model: str | None = None) -> Scene:
     """What a node of a recorded run needs to run again.
 
     Args:
-        recorded: what came of it; None if nothing did yet.
+        recorded: what came of it; None if nothing did yet. model: performs a role that a model performs.
 
     Raises:
-        OperationError: it has not settled, its role is no function, or it cannot be found again.
+        OperationError: it has not settled, its role cannot be found again, or nothing names a model.
     """
     node = state.nodes[name]
     if node.op.for_each is not None:
@@ -84,15 +88,21 @@ def scene_of(state: RunState, name: str, recorded: Outcome | None) -> Scene:
         raise OperationError(
             f"{name} is {node.status.value}: only a node that completed or failed runs again"
         )
-    body = _body(state, node)
-    role = body.role if body.role is not None else Role(node.op.role or node.op.verb, fn=body.fn)
     marked = node.op.gate is not None and bool(node.verdicts)
     emitted = [one for kind in EMISSIONS.values() for one in emissions_of(state, node, kind)]
+    role, given = _role(state, node), given_to(state, node)
+    speaks = role.fn is None
+    if speaks:
+        role = retold(state, node, role, given, emitted, model)
+    elif model is not None:
+        raise OperationError(
+            f"{name} is performed by a function; --model says who performs a role without one"
+        )
     return Scene(
         state.run,
         name,
         role,
-        given_to(state, node),
+        given,
         tuple(emitted),
         {source: one.op.role for source, one in state.nodes.items() if one.op.role is not None},
         {
@@ -102,16 +112,23 @@ def scene_of(state: RunState, name: str, recorded: Outcome | None) -> Scene:
         },
         recorded,
         marked,
+        speaks,
     )
 
 
-def _body(state: RunState, node: NodeState) -> Body:
+def _role(state: RunState, node: NodeState) -> Role:
+    """What performs a node, with its code as it is now; a verb of the session's as a role of its name."""
     prepared = rebuild(state, Catalogue(), {}, new_definition=True)
-    name = node.op.role
-    found = prepared.verbs.get(node.op.verb) if name is None else prepared.bodies.get(name)
-    if found is None:
-        raise OperationError(f"{node.op.name} is performed by {name or node.op.verb!r}, which is no function")
-    return found
+    name, verb = node.op.role, node.op.verb
+    if name is None and verb in prepared.verbs:
+        return Role(verb, fn=prepared.verbs[verb].fn)
+    if name is None:
+        return lent(node.op.tools or (), prepared.roles)
+    body = prepared.bodies.get(name)
+    role = prepared.speakers.get(name) if body is None else body.role
+    if role is None or verb == ACT:
+        raise OperationError(f"{node.op.name} is performed by {name or verb!r}, which is no role to try")
+    return role
 
 
 def recorded_outcome(node: NodeState, said: Iterable[int]) -> Outcome:

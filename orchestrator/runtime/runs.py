@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 
+from orchestrator.agents.backends import check_model
 from orchestrator.core.records import Record
 from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.errors import JournalError, OperationError, RunOwnedError
@@ -46,6 +47,7 @@ class Runs(Registrations):
         self._runs: dict[str, Run] = {}
         self._grace, self._folder = DEFAULT_GRACE, Path()
         self._seed: int | None = None
+        self._model: str | None = None
         self._clock: Callable[[], int] = time.monotonic_ns
 
     async def resume(
@@ -166,6 +168,8 @@ class Runs(Registrations):
         if run_id in self._runs:
             message = f"run {run_id} is live in this session; use its handle"
             raise RunOwnedError(message)
+        if self._model is not None:
+            check_model("Session(model=)", self._model)
         journal, epoch = self._store.own(run_id)
         try:
             at_hand = self._store.prepared.get(run_id) if isinstance(self._store, MemoryStore) else None
@@ -239,6 +243,7 @@ class Runs(Registrations):
             waits_for_answers=options.waits_for_answers,
             tools=self.tools,
             providers=self.providers,
+            model=self._model,
             include=self._includes.run,
             child=options.child,
             new_definition=options.new_definition,

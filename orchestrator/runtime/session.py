@@ -47,8 +47,8 @@ class Session(Runs):
         fsync: ``always`` survives a power cut, ``never`` survives the end of the process.
         limits: resource (``role:critic``, ``model:x``, ``name:db``) -> how many nodes at once.
         grace: seconds that a role has after it was told to stop.
-        model: performs every role that a model performs, such as ``test`` or ``openai:NAME``; the roles' own
-            models if None.
+        model: performs every role that a model performs, such as ``test`` or ``openai:NAME``, also in a run
+            that goes on; the roles' own models if None.
         seed: of the jitter in backoffs; None draws one.
         folder: where runs get their folders; ``runs`` beside the journal by default, without one on disk a
             temporary folder that goes when the session is left.

@@ -19,7 +19,7 @@ from orchestrator.agents.verbs import choice_fault, read_already, shaped
 from orchestrator.core.commands import EmissionIn, Emit, Usage
 from orchestrator.core.emitting import grants_of
 from orchestrator.core.resources import model_of
-from orchestrator.core.state import NodeState
+from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.verbs import VERBS
 from orchestrator.flows.shapes import shape_fault
 from orchestrator.runtime.artifacts import declared
@@ -27,12 +27,12 @@ from orchestrator.runtime.powers import may_use
 from orchestrator.runtime.steering import rendered
 from orchestrator.runtime.turns import RoleTurn
 from roles import Artifact, Brief, Prompt, Role, build_prompt
-from roles.prompts import offered
+from roles.prompts import offered, only_new
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["brief_of", "speak"]
+__all__ = ["brief_of", "judge_of", "speak", "standing"]
 
 _decode = msgspec.json.decode
 #: How a verb of the session's own is performed where a role speaks under it.
@@ -47,14 +47,14 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
     if verb.acts:
         tools = await engine.tools.of(role, partial(may_use, engine, node))
     brief = shaped(brief_of(engine, node, role, turn, tuple(tools.values())), node.op.verb)
-    judge = _judge(node.op.verb, brief)
+    judge = judge_of(node.op.verb, brief)
     if node.op.verb == "parse":
         # what is that object already needs no model
         text = turn.parameters.get("text")
         for value in read_already(text) if isinstance(text, str) else ():
             if judge(value) is None:
                 return value
-    prompt = _prompt(brief, history, node)
+    prompt = _prompt(engine.state, node, turn, brief, history)
     for name, text in prompt.files.items():
         folder = turn.workdir / "inputs"
         folder.mkdir(exist_ok=True)
@@ -72,7 +72,7 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
 
 def _job(engine: Engine, node: NodeState, turn: RoleTurn, role: Role, brief: Brief) -> Job:
     """What a turn's backend may use; who works and on what is known already."""
-    operation, tier = node.op, model_of(node)
+    operation, tier = node.op, engine.model or model_of(node)
 
     def spend(spent: Spent) -> None:
         turn.usage = _sum(turn.usage, spent)
@@ -133,7 +133,7 @@ class _Notes:
         return rendered(mine[self._told - count : self._told], "")
 
 
-def _judge(verb: str, brief: Brief) -> Callable[[Any], str | None]:
+def judge_of(verb: str, brief: Brief) -> Callable[[Any], str | None]:
     """What says why a value does not fit, or None."""
     schema = brief.returns
 
@@ -145,12 +145,25 @@ def _judge(verb: str, brief: Brief) -> Callable[[Any], str | None]:
     return fault
 
 
-def _prompt(brief: Brief, history: Sequence[Message], node: NodeState) -> Prompt:
+#: Ends what a node is told that goes on with its own work.
+_REST: Final = "What is not said again here is as it was."
+
+
+def _prompt(
+    state: RunState, node: NodeState, turn: RoleTurn, brief: Brief, history: Sequence[Message]
+) -> Prompt:
     """The whole brief, or, where the node goes on with its own work, only what is new."""
     prompt = build_prompt(brief)
-    if not brief.notices or not any(message.node == node.op.name for message in history):
+    mine, round_ = {node.op.name}, node
+    while round_.previous is not None:
+        round_ = state.nodes[round_.previous]
+        mine.add(round_.op.name)
+    goes_on = bool(brief.notices) or node.previous is not None
+    if not goes_on or not any(message.node in mine for message in history):
         return prompt
-    return Prompt(prompt.system, "\n\n".join(brief.notices))
+    said = "\n\n".join(str(message.content) for message in history if message.role == "user")
+    new = build_prompt(only_new(brief, turn.render(node.op.instruction).strip(), said))
+    return Prompt(prompt.system, f"{new.user}\n\n{_REST}".lstrip(), new.files)
 
 
 def _say(branch: Any, prompt: Prompt, node: str) -> None:
@@ -165,33 +178,38 @@ def brief_of(
     engine: Engine, node: NodeState, role: Role, turn: RoleTurn, tools: Sequence[ReadyTool]
 ) -> Brief:
     """What a node's prompt is made of."""
-    operation, state = node.op, engine.state
-    grants = _grants(engine, node, role)
-    returns = None if operation.returns is None else _decode(operation.returns)
-    return Brief(
-        role=_leaving(role, node),
-        grants=grants,
-        channel="blocks" if role.program is not None else "tools",
+    return replace(
+        standing(engine.state, node, role, tools),
         assignees=engine.bodies.assignees(),
-        spawns=max(0, state.budget.spawns - state.spawns),
-        gate="" if operation.gate is None else _gate(operation.gate.refuse_on),
-        returns=returns,
-        asks=operation.asks,
-        tools={tool.name: tool.description.partition("\n")[0] for tool in tools},
         notices=tuple(_notices(node, turn)),
         instruction=turn.instruction,
         parameters=turn.parameters,
         inputs=tuple(engine.bodies.handed(node, turn)),
-        failed={} if operation.inputs is not None else turn.failed,
+        failed={} if node.op.inputs is not None else turn.failed,
         emissions=tuple(engine.bodies.heard(node)),
     )
 
 
-def _grants(engine: Engine, node: NodeState, role: Role) -> list[type[Emission]]:
+def standing(state: RunState, node: NodeState, role: Role, tools: Sequence[ReadyTool]) -> Brief:
+    """The part of a brief that is the same in every turn: who works, and what it may do."""
+    operation = node.op
+    return Brief(
+        role=_leaving(role, node),
+        grants=_grants(state, node, role),
+        channel="blocks" if role.program is not None else "tools",
+        spawns=max(0, state.budget.spawns - state.spawns),
+        gate="" if operation.gate is None else _gate(operation.gate.refuse_on),
+        returns=None if operation.returns is None else _decode(operation.returns),
+        asks=operation.asks,
+        tools={tool.name: tool.description.partition("\n")[0] for tool in tools},
+    )
+
+
+def _grants(state: RunState, node: NodeState, role: Role) -> list[type[Emission]]:
     """What it may emit; a node without a role has what it names itself, and as a gate its verdict."""
     narrowed = node.op.emits
     if node.op.role is None:
-        return [EMISSIONS[kind] for kind in grants_of(engine.state, node) if kind in EMISSIONS]
+        return [EMISSIONS[kind] for kind in grants_of(state, node) if kind in EMISSIONS]
     always = EscalationRequest.emission_kind
     return [kind for kind in role.grants if narrowed is None or kind.emission_kind in (*narrowed, always)]
 

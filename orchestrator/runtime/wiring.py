@@ -61,7 +61,7 @@ class Wiring:
         clock: monotonic nanoseconds. waits_for_answers: somebody answers questions while the run is live.
         tools: what roles may name. include: drives included flows.
         child: of the run of an included flow. new_definition: see resume.
-        providers: what the session knows of the providers that it calls.
+        providers: what the session knows of the providers that it calls. model: performs what a model does.
     """
 
     journal: Journal
@@ -79,6 +79,7 @@ class Wiring:
     child: Child | None = None
     new_definition: bool = False
     providers: Providers = field(default_factory=Providers)
+    model: str | None = None
 
 
 class Family:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models import CompletedStreamedResponse
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from orchestrator.agents.models import register_model
@@ -32,6 +34,19 @@ def scripted(name: str, say: Callable[[list[Any], Any], Any]) -> None:
         return ModelResponse(parts=[part])
 
     register_model(name, FunctionModel(whole, stream_function=stream))
+
+
+class Whole(FunctionModel):
+    """A model whose answers come as its function makes them, with their usage and why they ended."""
+
+    def __init__(self, name: str, whole: Callable[[list[Any], Any], ModelResponse]) -> None:
+        super().__init__(whole)
+        register_model(name, self)
+
+    @asynccontextmanager
+    async def request_stream(self, messages: Any, settings: Any, parameters: Any, *_: Any) -> Any:
+        response = await self.request(messages, settings, parameters)
+        yield CompletedStreamedResponse(response, model_request_parameters=parameters, replay_events=True)
 
 
 def answers(messages: list[Any]) -> list[Any]:

@@ -11,11 +11,9 @@ pytest.importorskip("pydantic_ai")
 
 from pydantic_ai.exceptions import ModelHTTPError, ModelRateLimitError
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart
-from pydantic_ai.models.function import FunctionModel
 
 from orchestrator import Finding, OperationGraphBuilder, Role, Session, role
-from orchestrator.agents.models import register_model
-from tests.agents.scripts import answers, scripted, told
+from tests.agents.scripts import Whole, answers, scripted, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,33 +83,11 @@ async def test_an_answer_that_was_cut_off(tmp_path: Path):
     def whole(_messages: list[Any], _info: Any) -> ModelResponse:
         return ModelResponse(parts=[TextPart("half an ans")], finish_reason="length")
 
-    register_model("cut", _Whole(whole))
+    Whole("cut", whole)
     result, _ = await ran(Role("r", body="B", models=("cut",)), tmp_path)
     assert "cut off at the limit of output" in result["work"].error.message
     assert result["work"].usage.requests == 1
     assert result["work"].usage.output_tokens > 0
-
-
-class _Whole(FunctionModel):
-    """A model whose stream ends as its whole answer does."""
-
-    def __init__(self, whole: Any) -> None:
-        async def stream(messages: list[Any], info: Any) -> Any:
-            yield whole(messages, info).parts[0].content
-
-        super().__init__(whole, stream_function=stream)
-        self._whole = whole
-
-    def request_stream(self, *args: Any, **more: Any) -> Any:
-        from contextlib import asynccontextmanager
-
-        @asynccontextmanager
-        async def ended() -> Any:
-            async with super(_Whole, self).request_stream(*args, **more) as stream:
-                stream.finish_reason = self._whole([], None).finish_reason
-                yield stream
-
-        return ended()
 
 
 async def test_a_model_that_calls_for_ever(tmp_path: Path):
