@@ -14,6 +14,7 @@ from orchestrator.core.frames import Frame
 from orchestrator.core.settling import count_out, drop_request, leave_status
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
+from orchestrator.core.supersteps.children import call_begun, call_ended, count_tasks, memory_key
 
 __all__ = ["INCLUDING"]
 
@@ -25,6 +26,8 @@ def _started(state: RunState, fact: f.ChildRunStarted, _frame: Frame) -> None:
     spawns, escalations = node.share
     node.share = (fact.spawns, fact.escalations)
     _count(state, fact.node, fact.spawns - spawns, fact.escalations - escalations)
+    if state.steps is not None:
+        call_begun(state.steps.children, fact)
 
 
 def _held(state: RunState, fact: f.ChildRunHeld, frame: Frame) -> None:
@@ -34,6 +37,8 @@ def _held(state: RunState, fact: f.ChildRunHeld, frame: Frame) -> None:
     # ready, and in no queue: it starts when the run goes on
     node.status, node.held = Status.READY, fact.reason
     node.ready_at = frame.at
+    if state.steps is not None:
+        count_tasks(state.steps.children, fact)
 
 
 def _ended(state: RunState, fact: f.ChildRunEnded, _frame: Frame) -> None:
@@ -41,6 +46,9 @@ def _ended(state: RunState, fact: f.ChildRunEnded, _frame: Frame) -> None:
     spawns, escalations = node.share
     node.child_ended, node.share = fact.reason, (0, 0)
     _count(state, fact.node, fact.spawns - spawns, fact.escalations - escalations)
+    if state.steps is not None:
+        task = state.steps.active[fact.node]
+        call_ended(state.steps.children, memory_key(task.node, task.name, send=task.send), fact)
 
 
 def _count(state: RunState, name: str, spawns: int, escalations: int) -> None:

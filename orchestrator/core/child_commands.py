@@ -16,6 +16,7 @@ class ChildStarted(Command, frozen=True):
     flow: str
     spawns: int = 0
     escalations: int = 0
+    checkpoint: int = 0
 
 
 class ChildHeld(Command, frozen=True):
@@ -26,6 +27,7 @@ class ChildHeld(Command, frozen=True):
     run: str
     reason: str
     detail: str = ""
+    tasks: int = 0
 
 
 class ChildEnded(Command, frozen=True):
@@ -38,3 +40,5 @@ class ChildEnded(Command, frozen=True):
     spawns: int = 0
     escalations: int = 0
     usage: Usage = Usage()
+    tasks: int = 0
+    checkpoint: int = 0

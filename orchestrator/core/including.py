@@ -24,12 +24,17 @@ def child_started(decision: Decision, command: c.ChildStarted) -> None:
     node = _running(decision, command.node, command.attempt)
     if node is None:
         return
-    if node.child_run != command.run:
-        state = decision.state
+    state = decision.state
+    # the task of a step goes on with the child that failed under it
+    if node.child_run != command.run or (node.child_ended and state.steps is not None):
         spawns = min(command.spawns, state.budget.spawns - state.spawns)
         left = state.budget.escalations - state.escalations - state.escalating
         shares = max(0, spawns), max(0, min(command.escalations, left))
-        decision.fact(ChildRunStarted(command.node, command.attempt, command.run, command.flow, *shares))
+        decision.fact(
+            ChildRunStarted(
+                command.node, command.attempt, command.run, command.flow, *shares, command.checkpoint
+            )
+        )
     decision.receipts.append(Accepted(command.node))
 
 
@@ -39,7 +44,11 @@ def child_held(decision: Decision, command: c.ChildHeld) -> None:
     if node is None:
         return
     freed = node.holds
-    decision.fact(ChildRunHeld(command.node, command.attempt, command.run, command.reason, command.detail))
+    decision.fact(
+        ChildRunHeld(
+            command.node, command.attempt, command.run, command.reason, command.detail, command.tasks
+        )
+    )  # fmt: skip
     wake(decision, freed)
 
 
@@ -53,8 +62,11 @@ def child_ended(decision: Decision, command: c.ChildEnded) -> None:
     if usage.requests or usage.input_tokens or usage.output_tokens or usage.cost_usd is not None:
         decision.fact(usage_recorded(command.node, command.attempt, usage))
     decision.fact(
-        ChildRunEnded(command.node, command.run, command.reason, command.spawns, command.escalations)
-    )
+        ChildRunEnded(
+            command.node, command.run, command.reason, command.spawns, command.escalations,
+            command.tasks, command.checkpoint,
+        )
+    )  # fmt: skip
 
 
 def _running(decision: Decision, name: str, attempt: int) -> NodeState | None:

@@ -141,7 +141,10 @@ class NodeStopping(Fact, frozen=True):
 
 
 class ChildRunStarted(Fact, frozen=True):
-    """The node, which includes ``flow``, begins a run of it; the shares count as used until it ends."""
+    """The node, which includes ``flow``, begins a run of it; the shares count as used until it ends.
+
+    ``checkpoint``: of a stepped run, where the child stood before.
+    """
 
     node: str
     attempt: int
@@ -149,26 +152,36 @@ class ChildRunStarted(Fact, frozen=True):
     flow: str
     spawns: int = 0
     escalations: int = 0
+    checkpoint: int = 0
 
 
 class ChildRunHeld(Fact, frozen=True):
-    """The child run was suspended: the attempt is given back, the node goes on when the run is resumed."""
+    """The child run was suspended: the attempt is given back, the node goes on when the run is resumed.
+
+    ``tasks``: of a stepped run, how many it has run so far.
+    """
 
     node: str
     attempt: int
     run: str
     reason: str
     detail: str = ""
+    tasks: int = 0
 
 
 class ChildRunEnded(Fact, frozen=True):
-    """The child run has ended; what it spawned and escalated counts here in place of its shares."""
+    """The child run has ended; what it spawned and escalated counts here in place of its shares.
+
+    Of a stepped run: ``tasks`` it ran, and the ``checkpoint`` from which a later call goes on.
+    """
 
     node: str
     run: str
     reason: str
     spawns: int = 0
     escalations: int = 0
+    tasks: int = 0
+    checkpoint: int = 0
 
 
 class EdgesJudged(Fact, frozen=True):

@@ -70,8 +70,18 @@ def in_rounds(origin: RunState, named: Mapping[str, T]) -> dict[str, T]:
     return {origin.in_round(name): said for name, said in named.items()}
 
 
-def copy_history(records: Sequence[Record], log: Journal, run: str, origin: str, change: str) -> None:
+def copy_history(
+    records: Sequence[Record],
+    log: Journal,
+    run: str,
+    origin: str,
+    change: str,
+    parent: tuple[str, str] = ("", ""),
+) -> None:
     """Begin the log of ``run`` with ``records``; the first names where they come from and what changes.
+
+    Args:
+        parent: of the copy of a child run: the run that calls it, and the node there.
 
     Raises:
         JournalError: the log did not take them.
@@ -82,7 +92,9 @@ def copy_history(records: Sequence[Record], log: Journal, run: str, origin: str,
         command = msgspec.structs.replace(command, run=run)
     at = records[-1].last
     facts: list[Fact] = [
-        msgspec.structs.replace(fact, run=run, origin=origin, at=at, change=change, parent="", parent_node="")
+        msgspec.structs.replace(
+            fact, run=run, origin=origin, at=at, change=change, parent=parent[0], parent_node=parent[1]
+        )
         if isinstance(fact, RunStarted)
         else fact
         for fact in first.facts

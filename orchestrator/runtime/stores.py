@@ -14,6 +14,7 @@ from weakref import finalize
 from orchestrator.core.records import Record
 from orchestrator.errors import CorruptJournalError, JournalError, OperationError
 from orchestrator.journal import Journal, MemoryJournal
+from orchestrator.journal.copying import prune
 from orchestrator.journal.files import Fsync, JournalFile
 from orchestrator.journal.reading import open_journal
 from orchestrator.journal.runlog import RunLog
@@ -50,6 +51,16 @@ class Store(Protocol):
 
     def close(self, run: str) -> None:
         """Let go of a run's log."""
+
+    def below(self, run: str) -> list[str]:
+        """Runs whose ids begin with this one's and a dot."""
+
+    def delete(self, runs: Sequence[str]) -> None:
+        """Remove runs for good.
+
+        Raises:
+            RunOwnedError: one of them is being driven.
+        """
 
 
 class MemoryStore:
@@ -93,6 +104,16 @@ class MemoryStore:
 
     def close(self, run: str) -> None:
         """Nothing is held."""
+
+    def below(self, run: str) -> list[str]:
+        """Runs of this session."""
+        return [one for one in self._logs if one.startswith(f"{run}.")]
+
+    def delete(self, runs: Sequence[str]) -> None:
+        """Nothing of them is left."""
+        for run in runs:
+            self._logs.pop(run, None)
+            self.prepared.pop(run, None)
 
     def forget(self, run: str) -> None:
         """A completed run's log is of no more use than its result; those of its child runs go with it."""
@@ -145,6 +166,17 @@ class FileStore:
         """The run's records."""
         with open_journal(self.path) as journal:
             return list(journal.records(run))
+
+    def below(self, run: str) -> list[str]:
+        """Runs of the file."""
+        with open_journal(self.path) as journal:
+            return [info.run for info in journal.runs() if info.run.startswith(f"{run}.")]
+
+    def delete(self, runs: Sequence[str]) -> None:
+        """Remove them from the file."""
+        for run in runs:
+            self.close(run)
+        prune(self.path, runs)
 
     def close(self, run: str) -> None:
         """Close the run's log and give up its lock."""

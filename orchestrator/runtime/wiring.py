@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from emissions import Emission
 from orchestrator.agents.providers import Providers
@@ -17,10 +17,9 @@ from orchestrator.runtime.slots import Slots
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
-    from orchestrator.runtime.run import Run
     from orchestrator.runtime.turns import RoleTurn
 
-__all__ = ["DEFAULT_GRACE", "HELD", "Child", "Family", "Include", "Wiring"]
+__all__ = ["DEFAULT_GRACE", "HELD", "Child", "Family", "Followed", "Include", "Wiring"]
 
 #: Seconds between telling a role to stop and leaving it behind.
 DEFAULT_GRACE: Final = 5.0
@@ -82,6 +81,19 @@ class Wiring:
     model: str | None = None
 
 
+class Followed(Protocol):
+    """A live child run: what is done to its parent is done to it."""
+
+    def pause(self) -> Any:
+        """Start no more of its nodes."""
+
+    def resume(self) -> Any:
+        """Go on after a pause."""
+
+    def drain(self) -> Any:
+        """Finish what runs, and stop."""
+
+
 class Family:
     """What a run has to do with the run that includes it and with those that it includes.
 
@@ -96,7 +108,7 @@ class Family:
         child = wiring.child
         self.include, self.new_definition = wiring.include, wiring.new_definition
         self.parent, self.node = ("", "") if child is None else (child.parent, child.node)
-        self.children: dict[str, Run] = {}
+        self.children: dict[str, Followed] = {}
         self.slots: Slots | None = None
         if child is not None:
             self.slots = child.slots

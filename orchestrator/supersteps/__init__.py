@@ -27,10 +27,21 @@ from orchestrator.supersteps.errors import (
 from orchestrator.supersteps.graph import StateGraph
 from orchestrator.supersteps.policies import RetryPolicy, TimeoutPolicy
 from orchestrator.supersteps.results import Interrupt, StateSnapshot, StepResult, TaskFailure, TaskSnapshot
-from orchestrator.supersteps.words import END, START, Answer, Answers, Command, Overwrite, Send, interrupt
+from orchestrator.supersteps.words import (
+    END,
+    PARENT,
+    START,
+    Answer,
+    Answers,
+    Command,
+    Overwrite,
+    Send,
+    interrupt,
+)
 
 __all__ = [
     "END",
+    "PARENT",
     "START",
     "Answer",
     "Answers",

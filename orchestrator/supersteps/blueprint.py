@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.core.supersteps.plan import StepPlan
 from orchestrator.supersteps.casting import Cast
 from orchestrator.supersteps.channels import Channel
 from roles import Role
+
+if TYPE_CHECKING:
+    from orchestrator.supersteps.subgraphs import Subgraph
 
 __all__ = ["Blueprint", "Branching", "NodeSpec"]
 
@@ -36,6 +39,7 @@ class NodeSpec:
         handler: ``async def fn(state, error)``, called when the last attempt failed.
         timeout: seconds of one attempt. branches: its conditional edges, in order.
         role: who performs it in place of ``fn``. writes: the state key of the role's value.
+        child: the graph that is called in place of ``fn``.
     """
 
     name: str
@@ -46,6 +50,12 @@ class NodeSpec:
     branches: tuple[Branching, ...] = ()
     role: Role | None = None
     writes: str | None = None
+    child: Subgraph | None = None
+
+    @property
+    def child_memory(self) -> str:
+        """``call`` or ``thread``; empty for a node that is no graph."""
+        return "" if self.child is None else self.child.memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

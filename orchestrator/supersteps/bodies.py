@@ -19,17 +19,20 @@ from orchestrator.core.supersteps.writes import Written, encode_writes
 from orchestrator.runtime.bodies import Bodies, emitted_by
 from orchestrator.runtime.outcomes import failure_of
 from orchestrator.runtime.preparing import said_by
+from orchestrator.runtime.slots import Slots
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.values import encode, settle
+from orchestrator.runtime.wiring import HELD
 from orchestrator.supersteps.blueprint import NodeSpec
 from orchestrator.supersteps.errors import InvalidUpdateError
 from orchestrator.supersteps.folding import folded, writes_of
+from orchestrator.supersteps.leaving import leave_for_parent
 from orchestrator.supersteps.looking import question_text
 from orchestrator.supersteps.performing import Performed, performed
 from orchestrator.supersteps.routing import Routing, chosen, routes_of
 from orchestrator.supersteps.turns import StepTurn
 from orchestrator.supersteps.view import StateView
-from orchestrator.supersteps.words import ASKING, Command
+from orchestrator.supersteps.words import ASKING, PARENT, Command
 from roles import Emitted, Handed, NodeError, NotApplicable
 
 if TYPE_CHECKING:
@@ -144,7 +147,7 @@ class StepBodies(Bodies):
             if allowed is None or (spec.role is not None and spec.role.name in allowed)
         }
 
-    async def _run(self, node: NodeState, turn: RoleTurn) -> Gives:
+    async def _run(self, node: NodeState, turn: RoleTurn) -> Any:
         engine = self._steps
         task = engine.steps.active[node.op.name]
         spec = engine.blueprint.nodes[task.node]
@@ -155,6 +158,8 @@ class StepBodies(Bodies):
         handled = None
         try:
             given = await self._called(node, spec, turn)
+            if given is HELD:
+                return given
             if spec.role is None:
                 return await self._given(spec, task, snapshot, given)
             said = performed(engine, node, turn, spec, given)
@@ -182,9 +187,13 @@ class StepBodies(Bodies):
     async def _called(self, node: NodeState, spec: NodeSpec, turn: StepTurn) -> Any:
         if spec.role is not None:
             call = super().of(node)(turn)
+        elif spec.child is not None:
+            call = self._steps.call(self._steps, node, turn)
         else:
             state = self._input(turn.task, turn.snapshot)
             call = spec.fn(state, turn) if spec.takes_turn else spec.fn(state)
+            if self._steps.family.slots is not None:
+                call = self._slotted(call, turn, self._steps.family.slots)
         seconds, what = self._steps.seconds_left(spec)
         if seconds is None:
             return await call
@@ -196,6 +205,21 @@ class StepBodies(Bodies):
             return given
         message = f"{what} took longer than {seconds:.3g} s"
         raise TimeoutError(message)
+
+    async def _slotted(self, call: Coroutine[Any, Any, Any], turn: StepTurn, slots: Slots) -> Any:
+        """A node's function, when the tree of runs has a slot for it; no clock runs until then."""
+        try:
+            await turn.unclocked(slots.take)
+        except BaseException:
+            call.close()
+            raise
+        turn.slotted = True
+        try:
+            return await call
+        finally:
+            if turn.slotted:
+                turn.slotted = False
+                slots.give()
 
     async def _given(
         self,
@@ -211,9 +235,9 @@ class StepBodies(Bodies):
         channels, nodes = engine.blueprint.channels, engine.blueprint.nodes
         if given is None and not spec.branches:
             return Gives(b"{}", Routing([], [], set()))
-        commands = [
-            _command(one, spec.name) for one in (given if isinstance(given, list | tuple) else [given])
-        ]
+        every = [_command(one, spec.name) for one in (given if isinstance(given, list | tuple) else [given])]
+        upward = [one for one in every if one.graph is not None]
+        commands = [one for one in every if one.graph is None] if upward else every
         writes: list[Written] = []
         for command in commands:
             writes += writes_of(channels, command.update, spec.name)
@@ -222,12 +246,23 @@ class StepBodies(Bodies):
         goto = [target for command in commands for target in _several(command.goto)]
         if not leads:
             return Gives(self._kept(task, writes), routing)
-        if not goto:
+        for command in upward:
+            self._leave(routing, command, spec.name)
+        if not goto and not upward:
             await self._branch(spec, routing, folded(channels, snapshot, [(task.name, raw)]))
         for command in commands:
             routes_of(routing, command.also, nodes, f"{spec.name}.also")
         routes_of(routing, goto, nodes, f"{spec.name}.goto")
-        return Gives(self._kept(task, writes, raw), routing, bool(goto))
+        return Gives(self._kept(task, writes, raw), routing, bool(goto or upward))
+
+    def _leave(self, routing: Routing, command: Command, name: str) -> None:
+        if command.graph != PARENT:
+            raise InvalidUpdateError(
+                f"{name} returned Command(graph={command.graph!r}); there is PARENT only"
+            )
+        if self._steps.above is None:
+            raise InvalidUpdateError(f"{name} returned Command(graph=PARENT); no graph called this one")
+        leave_for_parent(routing, command, name)
 
     def _kept(self, task: Activation, writes: list[Written], raw: bytes | None = None) -> bytes:
         """What is recorded of a task's writes; the rest lives in this process only."""
@@ -261,6 +296,4 @@ def _command(given: Any, name: str) -> Command:
         return Command(update=given)
     if given.resume is not None:
         raise InvalidUpdateError(f"{name} returned Command(resume=...); only who invokes a thread answers it")
-    if given.graph is not None:
-        raise InvalidUpdateError(f"{name} returned Command(graph=PARENT); no graph called this one")
     return given

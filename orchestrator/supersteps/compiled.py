@@ -85,17 +85,26 @@ class CompiledGraph:
         )
         return await self._driver.invoke(input, drive)
 
-    def stream(self, input: Input, *, mode: Mode | Sequence[Mode] = "updates", **options: Any) -> StepStream:  # noqa: A002
+    def stream(
+        self,
+        input: Input,  # noqa: A002
+        *,
+        mode: Mode | Sequence[Mode] = "updates",
+        subgraphs: bool = False,
+        **options: Any,
+    ) -> StepStream:
         """What happens while a thread runs: ``async with graph.stream(...) as stream``, then ``async for``.
 
         Args:
             input: as for :meth:`invoke`, whose other options are taken as well.
             mode: ``updates`` (node -> its writes, as tasks finish), ``values`` (the state behind each
                 checkpoint), ``tasks`` (TaskSnapshots), ``events`` (Envelopes); of a list, pairs (mode, item).
+            subgraphs: what happens in children as well; each item becomes a pair (namespace, item), where
+                the namespace is the tasks above, empty for the thread itself.
 
         Leaving it early suspends the run: ``invoke(None)`` goes on.
         """
-        return StepStream(self._driver, input, Drive(**options), mode)
+        return StepStream(self._driver, input, Drive(**options), mode, subgraphs=subgraphs)
 
     async def get_state(self, thread_id: str, *, at: int | None = None) -> StateSnapshot:
         """How a thread stands now, with the writes of finished tasks; or at a checkpoint, without.

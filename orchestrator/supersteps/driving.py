@@ -12,23 +12,27 @@ from orchestrator.core.commands import Drain
 from orchestrator.core.facts import CheckpointSaved
 from orchestrator.core.records import Record
 from orchestrator.core.spec import DEFAULT_CONCURRENCY, Budget, Plan
+from orchestrator.core.state import NodeState
 from orchestrator.core.supersteps.commands import Open
 from orchestrator.errors import InternalError, OperationError
 from orchestrator.runtime.clocks import utc_now
-from orchestrator.runtime.forking import copy_history
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.options import RunOptions
 from orchestrator.runtime.planning import resolved_concurrency
 from orchestrator.runtime.session import Session
 from orchestrator.runtime.stores import MemoryStore
+from orchestrator.runtime.wiring import Child
 from orchestrator.supersteps import telling
 from orchestrator.supersteps.beginning import Beginning, Told
 from orchestrator.supersteps.blueprint import Blueprint
+from orchestrator.supersteps.calling import call
 from orchestrator.supersteps.engine import StepEngine
 from orchestrator.supersteps.holding import held
-from orchestrator.supersteps.looking import history, result_of, snapshot
-from orchestrator.supersteps.results import StateSnapshot, StepResult
-from orchestrator.supersteps.threads import Thread, threads_of
+from orchestrator.supersteps.keeping import answers_below, copied, copy_children, rewind, upto
+from orchestrator.supersteps.looking import history, interrupts_of, result_of, snapshot
+from orchestrator.supersteps.results import Interrupt, StateSnapshot, StepResult
+from orchestrator.supersteps.threads import Thread, Threads, threads_of
+from orchestrator.supersteps.turns import StepTurn
 from orchestrator.supersteps.words import Answer, Answers, Command
 
 __all__ = ["DEFAULT_STEPS", "Drive", "Driver"]
@@ -40,6 +44,10 @@ _CONFIG: Final = (
     'there is no config=: ["configurable"]["thread_id"] is thread_id=, ["checkpoint_id"] is at=, '
     '"recursion_limit" is budget=Budget(steps=), "max_concurrency" is compile(concurrency=)'
 )
+
+
+#: The engine that calls a graph, and the task that does.
+Caller = tuple[StepEngine, str]
 
 
 class Drive(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +75,8 @@ class Driver:
         self._concurrency = resolved_concurrency(concurrency)
         self._threads = threads_of(session.store)
         self._live: dict[str, StepEngine] = {}
+        #: the drivers of graphs that are nodes here, by node
+        self._below: dict[str, Driver] = {}
 
     # --- running -------------------------------------------------------------------------------
 
@@ -107,31 +117,95 @@ class Driver:
             raise OperationError(f"at={drive.at} is a checkpoint of a thread; give its thread_id")
         return self.fork(drive.thread_id, drive.at, None)
 
-    async def _engine(self, thread: Thread, given: Any, drive: Drive) -> StepEngine:
-        options = self._options(thread, drive)
+    async def _engine(
+        self, thread: Thread, given: Any, drive: Drive, caller: Caller | None = None
+    ) -> StepEngine:
+        options = self._options(thread, drive, child=caller is not None)
         told: list[Told] = []
         if thread.last is None:
             plan = Plan(
                 name=self.blueprint.name, budget=self._budget(drive.budget), limits=self.session.limits
             )
-            told.append((Open(thread.id, plan, self.blueprint.plan, time=utc_now()), ()))
+            parent, node = ("", "") if caller is None else (caller[0].run_id, caller[1])
+            opening = Open(
+                thread.id, plan, self.blueprint.plan, time=utc_now(), parent=parent, parent_node=node
+            )
+            told.append((opening, ()))
         said = _said(given)
+        answers: dict[str, dict[str, Any]] = {}
         if isinstance(said, Command):
-            told.append(telling.go_on(self.blueprint, thread, said, options))
+            asked = self._asked(thread)
+            told.append(telling.go_on(self.blueprint, thread, said, options, asked))
+            answers = answers_below(telling.answers_of(thread, said.resume, asked), asked)
         else:
             told.append(await telling.new_input(self.blueprint, thread, said, options))
-        return self._made(thread, drive, Beginning(*told))
+        engine = self._made(thread, drive, Beginning(*told), caller)
+        engine.answers = answers
+        engine.answered = isinstance(said, Command) and said.resume is not None
+        return engine
 
-    def _made(self, thread: Thread, drive: Drive, beginning: Beginning) -> StepEngine:
+    def _asked(self, thread: Thread) -> Sequence[Interrupt]:
+        state = thread.machine.state
+        return () if state.steps is None else interrupts_of(state, self._threads.state)
+
+    def _made(
+        self, thread: Thread, drive: Drive, beginning: Beginning, caller: Caller | None = None
+    ) -> StepEngine:
         journal = held(thread.journal, drive.durability, drive.window)
-        wiring = self.session.wiring(journal, RunOptions())
+        child = None
+        if caller is not None:
+            above, task = caller
+            assert above.family.slots is not None
+            child = Child(thread.id, above.run_id, task, above.family.slots)
+        wiring = self.session.wiring(journal, RunOptions(child=child))
         engine = StepEngine(thread.id, self.blueprint, wiring, thread.machine)
         if thread.last is not None:
             engine.kernel.recovered(thread.last)
         engine.recovery = beginning
+        engine.drive, engine.grant, engine.call = drive, drive.grant, self._call
+        if caller is not None:
+            engine.above, engine.depth = caller[0], caller[0].depth + 1
         return engine
 
-    def _options(self, thread: Thread, drive: Drive) -> telling.Options:
+    # --- graphs that are nodes -----------------------------------------------------------------
+
+    async def _call(self, engine: StepEngine, node: NodeState, turn: StepTurn) -> Any:
+        """Call the graph of a task."""
+        name = turn.task.node
+        if name not in self._below:
+            child = self.blueprint.nodes[name].child
+            assert child is not None
+            self._below[name] = Driver(child.blueprint(self.session), self.session, self._concurrency)
+        return await call(self._below[name], engine, node, turn)
+
+    async def child(
+        self,
+        above: StepEngine,
+        task: str,
+        thread: Thread,
+        given: Any,
+        limits: tuple[Budget, Mapping[str, float]],
+    ) -> StepEngine:
+        """The engine of a child that a task of ``above`` calls; it goes on as durably as its parent."""
+        drive = msgspec.structs.replace(
+            above.drive,
+            thread_id=thread.id,
+            on_pending="replace",
+            budget=limits[0],
+            grant=limits[1],
+            interrupt_before=None,
+            interrupt_after=None,
+            at=None,
+            rename={},
+        )
+        return await self._engine(thread, given, drive, (above, task))
+
+    @property
+    def threads(self) -> Threads:
+        """The threads of the session's store."""
+        return self._threads
+
+    def _options(self, thread: Thread, drive: Drive, *, child: bool = False) -> telling.Options:
         blueprint, steps = self.blueprint, thread.machine.state.steps
         before, after = drive.interrupt_before, drive.interrupt_after
         for name in (*(before or ()), *(after or ())):
@@ -144,6 +218,7 @@ class Driver:
             before=blueprint.before if before is None else tuple(before),
             after=blueprint.after if after is None else tuple(after),
             replace=drive.on_pending == "replace",
+            child=child,
             budget=None if thread.last is None or thread.machine.state.budget == fresh else fresh,
             grant=drive.grant,
             rename=drive.rename,
@@ -170,15 +245,15 @@ class Driver:
         if not engine.reason:
             message = f"thread {engine.run_id} was closed without a result"
             raise InternalError(message)
-        return result_of(self.blueprint, engine.state)
+        return result_of(self.blueprint, engine.state, self._threads.state)
 
     def drain(self, thread_id: str) -> bool:
-        """Ask a live thread to stop at its next boundary."""
-        engine = self._live.get(thread_id)
-        if engine is None:
-            return False
-        engine.tell(Drain())
-        return True
+        """Ask a live thread to stop at its next boundary; with a child, the whole tree stops."""
+        for engine in self._live.values():
+            if thread_id == engine.run_id or thread_id in engine.tree:
+                engine.tell(Drain())
+                return True
+        return False
 
     # --- looking and changing ------------------------------------------------------------------
 
@@ -204,7 +279,7 @@ class Driver:
 
     def _newest(self, thread_id: str, records: Sequence[Record], engine: StepEngine) -> StateSnapshot:
         source, wall = _last_checkpoint(records)
-        return snapshot(self.blueprint, engine.state, source, wall)
+        return snapshot(self.blueprint, engine.state, source, wall, below=self._threads.state)
 
     def snapshot(self, thread_id: str, at: int | None) -> StateSnapshot:
         """How a thread stands."""
@@ -215,7 +290,8 @@ class Driver:
                     return one
             raise OperationError(f"thread {thread_id} has no checkpoint {at}")
         source, wall = _last_checkpoint(records)
-        return snapshot(self.blueprint, self._threads.machine(thread_id, records).state, source, wall)
+        state = self._threads.machine(thread_id, records).state
+        return snapshot(self.blueprint, state, source, wall, below=self._threads.state)
 
     def history(self, thread_id: str) -> list[StateSnapshot]:
         """A snapshot for each checkpoint, oldest first."""
@@ -224,17 +300,18 @@ class Driver:
     def fork(self, thread_id: str, at: int | None, name: str | None) -> str:
         """Copy a thread's history up to a checkpoint into a new thread."""
         records = self._records(thread_id)
-        shared = list(records) if at is None else _upto(thread_id, records, at)
+        shared = list(records) if at is None else upto(thread_id, records, at)
         store, new = self.session.store, name or f"{thread_id}.{new_run_id()[-6:]}"
         if store.exists(new):
             raise OperationError(f"there is a thread {new} already; give the fork another name")
         change = "" if at is None else f"goes on from checkpoint {at}"
-        log = store.new(new, self.blueprint.name, "")
-        try:
-            copy_history(shared, log, new, thread_id, change)
-        finally:
-            store.close(new)
+        copied(store, thread_id, shared, new, change)
+        copy_children(self._threads, thread_id, new)
         return new
+
+    def rewind(self, run: str, checkpoint: int) -> None:
+        """Let a child stand at a checkpoint, 0 being before its first input."""
+        rewind(self._threads, run, checkpoint)
 
     def _exists(self, thread_id: str) -> None:
         if not self.session.store.exists(thread_id):
@@ -275,11 +352,3 @@ def _last_checkpoint(records: Sequence[Record]) -> tuple[str, int]:
             if isinstance(fact, CheckpointSaved):
                 return fact.source, record.wall
     return "", 0
-
-
-def _upto(thread_id: str, records: Sequence[Record], at: int) -> list[Record]:
-    """The history of a thread up to the record that saved a checkpoint."""
-    for number, record in enumerate(records):
-        if any(isinstance(fact, CheckpointSaved) and fact.checkpoint == at for fact in record.facts):
-            return list(records[: number + 1])
-    raise OperationError(f"thread {thread_id} has no checkpoint {at}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from anyio import CancelScope
+from anyio import CancelScope, Event
 
 from orchestrator.core.births import Birth
 from orchestrator.core.commands import Cancel, Command, Finish
 from orchestrator.core.effects import FoldStep
+from orchestrator.core.records import Record
 from orchestrator.core.spec import Definition, Operation
 from orchestrator.core.state import NodeState
 from orchestrator.core.supersteps.commands import Boundary, BoundaryFailed
@@ -20,6 +21,7 @@ from orchestrator.core.supersteps.writes import Written, encode_writes
 from orchestrator.runtime.effects import Effects
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.planning import Prepared
+from orchestrator.runtime.slots import Slots
 from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.wiring import Wiring
 from orchestrator.runtime.workers import Workers
@@ -43,6 +45,13 @@ class _StepEffects(Effects):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._perform = {**self._perform, FoldStep: self._fold_step}
+
+    def release(self, record: Record) -> None:
+        """Whoever reads the whole tree is told of what happens here."""
+        super().release(record)
+        engine = self._engine
+        if isinstance(engine, StepEngine) and engine.above is not None and engine.root.watchers:
+            engine.root.wake_watchers()
 
     def _fold_step(self, effect: FoldStep) -> None:
         # a worker folds: reducers are their author's code, and releasing runs none
@@ -93,12 +102,35 @@ class StepEngine(Engine):
         self._graced = -1
         #: values that are not recorded, and what tasks of this step have written of them
         self.untracked: dict[str, bytes] = {}
+        #: the run whose task called this one's graph; and how many there are above it
+        self.above: StepEngine | None = None
+        self.depth = 0
+        #: live runs below the root, by id; and all that there were, for whoever reads them
+        self.began_at = len(wiring.journal)
+        self.tree: dict[str, StepEngine] = {}
+        self.seen: list[StepEngine] | None = None
+        #: what this drive brings: task -> answers for its child, grants, the way down
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.answered = False
+        self.grant: Mapping[str, float] = {}
+        self.drive: Any = None
+        self.call: Callable[[StepEngine, NodeState, StepTurn], Coroutine[Any, Any, Any]]
+        if self.family.slots is None and any(one.child is not None for one in blueprint.nodes.values()):
+            self.family.slots = Slots(self._limit)
         self._untracked_writes: dict[str, Sequence[Written]] = {}
 
     @property
     def steps(self) -> StepState:
         """The stepped part of the state."""
         return steps_of(self.state)
+
+    @property
+    def root(self) -> StepEngine:
+        """The run at the top of the tree."""
+        engine = self
+        while engine.above is not None:
+            engine = engine.above
+        return engine
 
     @property
     def snapshot(self) -> Mapping[str, bytes]:
@@ -119,6 +151,15 @@ class StepEngine(Engine):
         if spec.timeout is None or left < spec.timeout:
             return left, f"the step of {spec.name}"
         return spec.timeout, spec.name
+
+    async def stirred(self) -> bool:
+        """Wait until something is on record of this run or of one below it; False if nothing ever will be."""
+        if self.closed and self._group is None:
+            return False
+        event = Event()
+        self.watchers.append(event)
+        await event.wait()
+        return True
 
     def keep_untracked(self, task: str, writes: Sequence[Written]) -> None:
         """What a task wrote that is not recorded."""

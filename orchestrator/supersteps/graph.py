@@ -18,6 +18,7 @@ from orchestrator.supersteps.casting import RoleOptions, cast_for, role_node
 from orchestrator.supersteps.compiled import CompiledGraph
 from orchestrator.supersteps.policies import RetryPolicy, TimeoutPolicy
 from orchestrator.supersteps.schema import channels_of
+from orchestrator.supersteps.subgraphs import MemoryKind, subgraph
 from roles import Catalogue, Role
 
 __all__ = ["StateGraph"]
@@ -52,25 +53,27 @@ class StateGraph:
     def add_node(
         self,
         name: str | Callable[..., Any] | Role,
-        fn: Callable[..., Any] | Role | None = None,
+        fn: Callable[..., Any] | Role | StateGraph | CompiledGraph | None = None,
         *,
         defer: bool = False,
         retry: RetryPolicy | None = None,
         timeout: TimeoutPolicy | float | None = None,
         error_handler: Callable[..., Any] | None = None,
         destinations: Sequence[str] = (),
+        memory: MemoryKind | None = None,
         **options: Unpack[RoleOptions],
     ) -> StateGraph:
         """Add a node.
 
         Args:
             name: its name; a function or a role stands for its own.
-            fn: ``async def fn(state, turn=None)``, or a role, which is given its turn.
+            fn: ``async def fn(state, turn=None)``, or a role, which is given its turn; or another graph.
             defer: it runs when nothing else is left to run.
             retry, timeout: see the policies; seconds are a timeout of one attempt.
             error_handler: ``async def fn(state, error)``: called when the last attempt has failed; what it
                 returns counts as the node's. Without a goto the node's edges are followed.
             destinations: nodes that its Commands may name; joins wait for what they may reach.
+            memory: of a graph: ``call`` (it begins empty with every call) or ``thread`` (it remembers).
             options: of a role's node, see RoleOptions: ``writes=``, ``gate=``, ``instruction=``, ...
 
         Raises:
@@ -78,6 +81,8 @@ class StateGraph:
             OperationError: an option does not fit. RoleError: two roles have one name.
         """
         if not isinstance(name, str):
+            if _is_graph(name):
+                raise GraphError(f"{name!r} is a graph and has no name here; give add_node(name, graph)")
             fn = name
             name = default_name("operate", fn) if isinstance(fn, Role) else fn.__name__
         if fn is None:
@@ -86,6 +91,7 @@ class StateGraph:
             raise GraphError(f"{name!r} is a name of the house" if name in (START, END) else fault)
         if name in self._nodes:
             raise DuplicateNodeError(f"there is a node {name!r} already; give it another name")
+        spec = _performed(name, fn, memory)
         seconds = timeout.run if isinstance(timeout, TimeoutPolicy) else timeout
         retries = None if retry is None else retry.spec()
         if isinstance(fn, Role):
@@ -96,15 +102,7 @@ class StateGraph:
             raise GraphError(f"node {name!r} is a function; {', '.join(options)} are for the node of a role")
         else:
             operation = Operation(name=name, verb="step", retry=retries, emits=())
-        self._nodes[name] = NodeSpec(
-            name=name,
-            fn=fn,
-            takes_turn=not isinstance(fn, Role) and _takes_turn(name, fn),
-            handler=error_handler,
-            timeout=seconds,
-            role=fn if isinstance(fn, Role) else None,
-            writes=operation.writes,
-        )
+        self._nodes[name] = replace(spec, handler=error_handler, timeout=seconds, writes=operation.writes)
         self._operations[name] = operation
         self._edges.setdefault(name, [])
         self._destinations[name] = tuple(destinations)
@@ -240,6 +238,26 @@ class StateGraph:
         for join in self._joins:
             if {START, END} & {*join.sources} or join.target == END:
                 raise GraphError(f"a join leads from nodes to a node, not {join.name}")
+
+
+def _is_graph(fn: object) -> bool:
+    return isinstance(fn, StateGraph | CompiledGraph)
+
+
+def _performed(name: str, fn: Any, memory: MemoryKind | None) -> NodeSpec:
+    """What performs a node.
+
+    Raises:
+        GraphError: a function that is no node, a memory of what is no graph.
+    """
+    if _is_graph(fn):
+        child = subgraph(name, fn, memory)
+        return NodeSpec(name=name, fn=child.blueprint, child=child)
+    if memory is not None:
+        raise GraphError(f"node {name!r} is no graph; memory= is of one")
+    if isinstance(fn, Role):
+        return NodeSpec(name=name, fn=fn, role=fn)
+    return NodeSpec(name=name, fn=fn, takes_turn=_takes_turn(name, fn))
 
 
 def _takes_turn(name: str, fn: Callable[..., Any]) -> bool:

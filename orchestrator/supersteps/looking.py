@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -18,21 +19,32 @@ from orchestrator.core.supersteps.state import StepState
 from orchestrator.core.supersteps.writes import written
 from orchestrator.supersteps.blueprint import Blueprint
 from orchestrator.supersteps.folding import folded
+from orchestrator.supersteps.naming import own_run
 from orchestrator.supersteps.results import Interrupt, StateSnapshot, StepResult, TaskFailure, TaskSnapshot
 from orchestrator.supersteps.view import plain_state
 
 __all__ = [
     "VERDICT",
+    "Below",
     "asked",
     "failures_of",
     "history",
     "interrupts_of",
     "next_of",
+    "nobody",
     "question_text",
     "result_of",
     "snapshot",
     "values_of",
 ]
+
+
+#: The state of a child run, or None if there is none.
+Below = Callable[[str], RunState | None]
+
+
+def nobody(_run: str) -> None:
+    """No child is looked at."""
 
 
 #: Ends the id under which an undecided gate waits for a person's verdict.
@@ -54,8 +66,8 @@ def asked(text: str) -> Any:
         return text
 
 
-def interrupts_of(state: RunState) -> tuple[Interrupt, ...]:
-    """Every open question, in the order of the tasks."""
+def interrupts_of(state: RunState, below: Below = nobody) -> tuple[Interrupt, ...]:
+    """Every open question, in the order of the tasks; those of a child stand where its task stands."""
     steps = steps_of(state)
     found = []
     for name, task in steps.active.items():
@@ -63,6 +75,8 @@ def interrupts_of(state: RunState) -> tuple[Interrupt, ...]:
         if node.judgement == "undecided":
             text = f"a verdict: {node.rationale}"
             found.append(Interrupt(f"{name}:{VERDICT}", text, name, task.node, ""))
+        if node.child_run and not node.child_ended and node.status in LIVE:
+            found += _inner(name, below(own_run(state.run, task, node.child_run)), below)
         if node.status is not Status.ASKING:
             continue
         found += [
@@ -71,6 +85,14 @@ def interrupts_of(state: RunState) -> tuple[Interrupt, ...]:
             if one.answer is None
         ]
     return tuple(found)
+
+
+def _inner(task: str, child: RunState | None, below: Below) -> Iterator[Interrupt]:
+    """What a task's child asks."""
+    if child is None or child.steps is None:
+        return
+    for one in interrupts_of(child, below):
+        yield replace(one, id=f"{task}/{one.id}", namespace=(task, *one.namespace))
 
 
 def failures_of(state: RunState) -> tuple[TaskFailure, ...]:
@@ -120,11 +142,17 @@ def values_of(blueprint: Blueprint, state: RunState, *, preview: bool = True) ->
 
 
 def snapshot(
-    blueprint: Blueprint, state: RunState, source: str, wall: int, *, preview: bool = True
+    blueprint: Blueprint,
+    state: RunState,
+    source: str,
+    wall: int,
+    *,
+    preview: bool = True,
+    below: Below = nobody,
 ) -> StateSnapshot:
     """How a thread stands."""
     steps = steps_of(state)
-    interrupts = interrupts_of(state)
+    interrupts = interrupts_of(state, below)
     tasks = tuple(_task(state, name, task.node, interrupts) for name, task in steps.active.items())
     at = datetime.fromtimestamp(wall / 1e9, UTC).isoformat(timespec="milliseconds")
     return StateSnapshot(
@@ -140,8 +168,9 @@ def _task(state: RunState, name: str, node: str, interrupts: Iterable[Interrupt]
     if known.status is Status.COMPLETED:
         result = {one.key: msgspec.json.decode(one.value) for one in written(known.value)}
     error = None if failure is None else TaskFailure(name, node, failure.type, failure.message, known.attempt)
-    mine = tuple(one for one in interrupts if one.task == name)
-    return TaskSnapshot(name, node, known.status.value, result, error, mine)
+    mine = tuple(one for one in interrupts if (*one.namespace, one.task)[0] == name)
+    child = own_run(state.run, steps.active[name], known.child_run)
+    return TaskSnapshot(name, node, known.status.value, result, error, mine, child)
 
 
 def history(blueprint: Blueprint, records: Iterable[Record]) -> Iterator[StateSnapshot]:
@@ -154,7 +183,7 @@ def history(blueprint: Blueprint, records: Iterable[Record]) -> Iterator[StateSn
             yield snapshot(blueprint, machine.state, saved[-1].source, record.wall, preview=False)
 
 
-def result_of(blueprint: Blueprint, state: RunState) -> StepResult:
+def result_of(blueprint: Blueprint, state: RunState, below: Below = nobody) -> StepResult:
     """What an invocation came to."""
     steps = steps_of(state)
     failures = failures_of(state) if steps.open else ()
@@ -169,7 +198,7 @@ def result_of(blueprint: Blueprint, state: RunState) -> StepResult:
         thread_id=state.run,
         checkpoint=steps.checkpoint,
         next=next_of(state),
-        interrupts=interrupts_of(state),
+        interrupts=interrupts_of(state, below),
         failures=failures,
         detail=state.detail,
     )

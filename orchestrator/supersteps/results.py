@@ -17,6 +17,7 @@ class Interrupt:
 
     Attributes:
         id: by which it is answered. value: what was asked. task, node: who asks. key: its name in the task.
+        namespace: the tasks whose graphs it stands in, from above; empty for a task of the thread itself.
     """
 
     id: str
@@ -24,6 +25,7 @@ class Interrupt:
     task: str
     node: str
     key: str
+    namespace: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class TaskSnapshot:
 
     Attributes:
         id: its identity over restarts. result: its writes, or None while it has none. error: as it failed.
-        status: of the task, as of every node.
+        status: of the task, as of every node. child: id of the run of its graph, if it is a graph.
     """
 
     id: str
@@ -55,6 +57,7 @@ class TaskSnapshot:
     result: Mapping[str, Any] | None = None
     error: TaskFailure | None = None
     interrupts: Sequence[Interrupt] = ()
+    child: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,15 @@ _PAGE = 64
 class StepStream:
     """An async context manager that runs the thread, and an async iterator over what happens."""
 
-    def __init__(self, driver: Driver, given: Any, drive: Drive, mode: Mode | Sequence[Mode]) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        given: Any,
+        drive: Drive,
+        mode: Mode | Sequence[Mode],
+        *,
+        subgraphs: bool = False,
+    ) -> None:
         self._driver, self._given, self._drive = driver, given, drive
         self._single = isinstance(mode, str)
         self._modes: tuple[str, ...] = (mode,) if isinstance(mode, str) else tuple(mode)
@@ -43,10 +51,10 @@ class StepStream:
                 raise OperationError(f"stream mode {one!r}; there are {', '.join(get_args(Mode))}")
         self._stack = AsyncExitStack()
         self._pending: Iterator[Any] = iter(())
-        self._position = 0
-        self._nodes: dict[str, str] = {}
+        self._subgraphs = subgraphs
         self._engine: StepEngine | None = None
-        self._machine = SuperstepMachine()
+        #: of the thread, and of every child that was seen
+        self._readers: list[_Reader] = []
 
     @property
     def result(self) -> StepResult:
@@ -65,10 +73,9 @@ class StepStream:
             engine = await stack.enter_async_context(self._driver.begun(self._given, self._drive))
             group = await stack.enter_async_context(anyio.create_task_group())
             self._engine = engine
-            if "values" in self._modes:
-                for record in engine.kernel.journal.read(0):
-                    self._machine.replay(record)
-            self._position = len(engine.kernel.journal)
+            if self._subgraphs:
+                engine.seen = []
+            self._readers.append(_Reader(engine, self._modes))
             group.start_soon(engine.run, name="callboard thread")
             stack.push_async_callback(self._left)
             self._stack = stack.pop_all()
@@ -102,16 +109,105 @@ class StepStream:
         while True:
             for item in self._pending:
                 return item
-            if not await engine.grown(self._position):
+            self._pending = self._read(engine)
+            for item in self._pending:
+                return item
+            if not await self._more(engine):
                 raise StopAsyncIteration
-            page = engine.kernel.journal.read(self._position, self._position + _PAGE)
-            self._position += len(page)
-            self._pending = (item for record in page for item in self._items(record))
 
-    def _items(self, record: Record) -> Iterator[Any]:
+    def _read(self, engine: StepEngine) -> Iterator[Any]:
+        """What is there and was not read."""
+        self._find(engine)
+        for reader, mode, item in self._told(self._readers[0]):
+            found = item if self._single else (mode, item)
+            yield (reader.namespace, found) if self._subgraphs else found
+
+    def _find(self, engine: StepEngine) -> None:
+        for child in engine.seen or ():
+            self._readers.append(_Reader(child, self._modes, child=True))
+        if engine.seen:
+            engine.seen.clear()
+
+    def _told(self, reader: _Reader) -> Iterator[tuple[_Reader, str, Any]]:
+        """What a run and those below it say; what a child said comes before what its task comes to."""
+        for record in reader.page():
+            for fact in record.facts:
+                if isinstance(fact, f.ChildRunEnded | f.ChildRunHeld):
+                    yield from self._below(reader, fact.node)
+            for mode, item in reader.items(record):
+                yield reader, mode, item
+        if not reader.behind:
+            yield from self._below(reader, None)
+
+    def _below(self, above: _Reader, task: str | None) -> Iterator[tuple[_Reader, str, Any]]:
+        """What the children of a run say, all of them or one task's, which has stopped."""
+        assert self._engine is not None
+        self._find(self._engine)
+        for reader in [one for one in self._readers if one.under(above, task)]:
+            while reader.behind:
+                yield from self._told(reader)
+            if task is not None or reader.over:
+                self._readers.remove(reader)
+
+    async def _more(self, engine: StepEngine) -> bool:
+        """Wait until some log has grown; False if none ever will."""
+        while not engine.seen and not any(reader.behind for reader in self._readers):
+            if not await engine.stirred():
+                return bool(engine.seen) or any(reader.behind for reader in self._readers)
+        return True
+
+
+class _Reader:
+    """A cursor over the log of one run of the tree."""
+
+    def __init__(self, engine: StepEngine, modes: Sequence[str], *, child: bool = False) -> None:
+        self._engine, self._modes = engine, modes
+        self._machine = SuperstepMachine()
+        self.namespace: tuple[str, ...] = ()
+        above: StepEngine | None = engine
+        while above is not None and above.above is not None:
+            self.namespace = (above.family.node, *self.namespace)
+            above = above.above
+        journal = engine.kernel.journal
+        # a child that goes on is read from where it stood when it was called
+        self._position = engine.began_at if child else len(journal)
+        if "values" in modes:
+            for record in journal.read(0, self._position):
+                self._machine.replay(record)
+
+    @property
+    def over(self) -> bool:
+        """True for a child that has stopped."""
+        return self._engine.above is not None and self._engine.closed
+
+    @property
+    def behind(self) -> bool:
+        """True if the log holds more than was read."""
+        return self._count > self._position
+
+    @property
+    def _count(self) -> int:
+        """Records of this call: a child that remembers goes on in the same log with the next one."""
+        engine = self._engine
+        return engine.kernel.submitted if engine.closed else len(engine.kernel.journal)
+
+    def under(self, above: _Reader, task: str | None) -> bool:
+        """True for a child that ``above`` called, by this task if one is given."""
+        engine = self._engine
+        return engine.above is above._engine and task in {None, engine.family.node}
+
+    def page(self) -> Sequence[Record]:
+        """Records that were not read."""
+        stop = min(self._count, self._position + _PAGE)
+        page = self._engine.kernel.journal.read(self._position, stop) if self.behind else ()
+        self._position += len(page)
+        return page
+
+    def items(self, record: Record) -> Iterator[tuple[str, Any]]:
+        """What a record says, in each mode."""
         for mode in self._modes:
             for item in getattr(self, f"_{mode}")(record):
-                yield item if self._single else (mode, item)
+                yield mode, item
 
     def _updates(self, record: Record) -> Iterator[Any]:
         """Node -> its writes, one item for each of its Commands' writes to a key that comes twice."""
@@ -130,7 +226,7 @@ class StepStream:
         self._machine.replay(record)
         for fact in record.facts:
             if isinstance(fact, f.CheckpointSaved):
-                yield values_of(self._driver.blueprint, self._machine.state, preview=False)
+                yield values_of(self._engine.blueprint, self._machine.state, preview=False)
             elif isinstance(fact, f.QuestionAsked):
                 yield {INTERRUPT: [_interrupt(fact)]}
 
@@ -146,7 +242,6 @@ class StepStream:
                 }
 
     def _events(self, record: Record) -> Iterator[Any]:
-        assert self._engine is not None
         yield from envelopes_of(self._engine, record)
 
 

@@ -22,13 +22,24 @@ from orchestrator.supersteps.beginning import Told
 from orchestrator.supersteps.blueprint import Blueprint, Branching
 from orchestrator.supersteps.errors import EmptyInputError, InvalidUpdateError, PendingWorkError
 from orchestrator.supersteps.folding import fold, writes_of
-from orchestrator.supersteps.looking import interrupts_of, next_of
+from orchestrator.supersteps.looking import next_of
+from orchestrator.supersteps.results import Interrupt
 from orchestrator.supersteps.routing import Routing, chosen, routes_of
 from orchestrator.supersteps.threads import Thread
 from orchestrator.supersteps.view import StateView
 from orchestrator.supersteps.words import Answer, Answers, Command
 
-__all__ = ["Options", "after", "edit", "go_on", "known_nodes", "new_input", "resolve"]
+__all__ = [
+    "Options",
+    "after",
+    "answers_of",
+    "edit",
+    "go_on",
+    "known_nodes",
+    "new_input",
+    "resolve",
+    "update_of",
+]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     replace: bool = False
+    child: bool = False
     budget: Budget | None = None
     grant: Mapping[str, float] = {}
     rename: Mapping[str, str] = {}
@@ -48,7 +60,7 @@ def _channels(thread: Thread) -> Mapping[str, bytes]:
     return {} if steps is None else steps.channels
 
 
-def _update(
+def update_of(
     blueprint: Blueprint, present: Mapping[str, bytes], update: object, where: str
 ) -> tuple[tuple[Patch, ...], list[bytes], Mapping[str, bytes]]:
     """The patches of an update, their values, and the state behind it.
@@ -106,7 +118,7 @@ async def new_input(blueprint: Blueprint, thread: Thread, given: Mapping[str, An
     Raises:
         EmptyInputError: it writes nothing. PendingWorkError: the thread has work left.
     """
-    if not given:
+    if not given and not options.child:
         raise EmptyInputError(f"the input writes no state key; there are {', '.join(blueprint.channels)}")
     if thread.pending and not options.replace:
         waits = ", ".join(next_of(thread.machine.state))
@@ -114,7 +126,7 @@ async def new_input(blueprint: Blueprint, thread: Thread, given: Mapping[str, An
             f"thread {thread.id} has work left ({waits}); invoke(None) goes on with it, on_pending='replace' "
             "drops it"
         )
-    patches, values, state = _update(blueprint, _channels(thread), given, "input")
+    patches, values, state = update_of(blueprint, _channels(thread), given, "input")
     routing = await _branches(blueprint, blueprint.entry, state, "the conditional edge of START")
     routes = _shifted(routing.routes, len(values))
     command = TakeInput(
@@ -131,8 +143,13 @@ async def new_input(blueprint: Blueprint, thread: Thread, given: Mapping[str, An
     return command, [*values, *routing.values]
 
 
-def go_on(blueprint: Blueprint, thread: Thread, said: Command, options: Options) -> Told:
+def go_on(
+    blueprint: Blueprint, thread: Thread, said: Command, options: Options, open_: Sequence[Interrupt] = ()
+) -> Told:
     """Answers, an update, a goto; or nothing but to go on.
+
+    Args:
+        open_: what is asked, by children as well; their answers are theirs.
 
     Raises:
         OperationError: the thread was never begun, an answer fits no question, a node has another name now.
@@ -141,7 +158,7 @@ def go_on(blueprint: Blueprint, thread: Thread, said: Command, options: Options)
     if state.steps is None or not state.steps.given:
         raise OperationError(f"thread {thread.id} has had no input; give one")
     known_nodes(blueprint, thread, options.rename)
-    answers, values = _answers(thread, said.resume)
+    answers, values = _answers(thread, said.resume, open_)
     routing = Routing([], [], set())
     routes_of(routing, said.goto, blueprint.nodes, "goto")
     present = _finished(blueprint, thread) if said.goto else _channels(thread)
@@ -149,7 +166,7 @@ def go_on(blueprint: Blueprint, thread: Thread, said: Command, options: Options)
     if said.goto:
         patches += _whole(blueprint, thread, present, values)
     if said.update is not None:
-        more, new, _ = _update(blueprint, present, said.update, "update")
+        more, new, _ = update_of(blueprint, present, said.update, "update")
         patches += [_moved(patch, len(values)) for patch in more]
         values += new
     command = GoOn(
@@ -199,7 +216,8 @@ def _granted(thread: Thread, grant: Mapping[str, float]) -> dict[str, float]:
     """What a grant raises the named limits to: what is used, and as much again as is granted."""
     state = thread.machine.state
     steps = steps_of(state)
-    used = {"steps": steps.steps, "tasks": steps.tasks, "visits": max(steps.visits.values(), default=0)}
+    tasks = steps.tasks + steps.children.tasks
+    used = {"steps": steps.steps, "tasks": tasks, "visits": max(steps.visits.values(), default=0)}
     return {
         name: used.get(name, getattr(state.budget, name, 0) or 0) + amount for name, amount in grant.items()
     }
@@ -221,30 +239,47 @@ def known_nodes(blueprint: Blueprint, thread: Thread, rename: Mapping[str, str])
             )
 
 
-def _answers(thread: Thread, resume: Answer | Answers | None) -> tuple[list[Given], list[bytes]]:
+def answers_of(
+    thread: Thread, resume: Answer | Answers | None, open_: Sequence[Interrupt]
+) -> Mapping[str, Any]:
+    """Answers by the ids of what is asked.
+
+    Raises:
+        OperationError: one fits no question, or it is not said which it fits.
+    """
+    known = {one.id: one for one in open_}
     if resume is None:
-        return [], []
-    open_ = {one.id: one for one in interrupts_of(thread.machine.state)}
+        return {}
     if isinstance(resume, Answer):
-        if len(open_) != 1:
+        if len(known) != 1:
             raise OperationError(
-                f"thread {thread.id} has {len(open_)} open interrupts; give Answers({{id: value}}) for "
-                f"{', '.join(open_) or 'none'}"
+                f"thread {thread.id} has {len(known)} open interrupts; give Answers({{id: value}}) for "
+                f"{', '.join(known) or 'none'}"
             )
-        given: Mapping[str, Any] = {next(iter(open_)): resume.value}
-    elif isinstance(resume, Answers):
-        given = resume.values
-    else:
+        return {next(iter(known)): resume.value}
+    if not isinstance(resume, Answers):
         raise OperationError(
             f"resume is a {type(resume).__name__}; wrap it: Answer(value), or Answers({{id: value}})"
         )
-    answers, values = [], []
-    for identity, value in given.items():
-        if identity not in open_:
-            raise OperationError(f"{identity!r} is no open interrupt; there are {', '.join(open_) or 'none'}")
-        said = value if open_[identity].key else _verdict(identity, value)
+    for identity in resume.values:
+        if identity not in known:
+            raise OperationError(f"{identity!r} is no open interrupt; there are {', '.join(known) or 'none'}")
+    return resume.values
+
+
+def _answers(
+    thread: Thread, resume: Answer | Answers | None, open_: Sequence[Interrupt]
+) -> tuple[list[Given], list[bytes]]:
+    known = {one.id: one for one in open_}
+    answers: list[Given] = []
+    values: list[bytes] = []
+    for identity, value in answers_of(thread, resume, open_).items():
+        asked = known[identity]
+        if asked.namespace:
+            continue
+        said = value if asked.key else _verdict(identity, value)
         values.append(settle(said, "answer")[0])
-        answers.append(Given(open_[identity].task, open_[identity].key, len(values) - 1))
+        answers.append(Given(asked.task, asked.key, len(values) - 1))
     return answers, values
 
 
@@ -278,7 +313,7 @@ async def edit(blueprint: Blueprint, thread: Thread, update: object, as_node: st
     if as_node == END and state.steps.open:
         present = _finished(blueprint, thread)
         patches = _whole(blueprint, thread, present, values)
-    more, new, behind_ = _update(blueprint, present, command.update, "update")
+    more, new, behind_ = update_of(blueprint, present, command.update, "update")
     patches += [_moved(patch, len(values)) for patch in more]
     values += new
     routing = Routing([], [], set())

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary, ref
 
 from orchestrator.core.laws import check
 from orchestrator.core.records import Record
+from orchestrator.core.state import RunState
 from orchestrator.core.supersteps.machine import SuperstepMachine
 from orchestrator.errors import CorruptJournalError, OperationError, RunOwnedError
 from orchestrator.journal import Journal
@@ -35,6 +36,12 @@ class Thread:
     machine: SuperstepMachine
     last: Record | None
     epoch: int
+
+    @property
+    def checkpoint(self) -> int:
+        """The number of its newest checkpoint, from 1; 0 if it has none."""
+        steps = self.machine.state.steps
+        return 0 if steps is None else steps.checkpoint
 
     @property
     def pending(self) -> bool:
@@ -118,6 +125,15 @@ class Threads:
         for record in records:
             machine.replay(record)
         return machine
+
+    def state(self, thread_id: str) -> RunState | None:
+        """The state of a thread as this process left it, else as its records say; None if there is none."""
+        known = self._known.get(thread_id)
+        if known is not None:
+            return known[0].state
+        if not self.store.exists(thread_id):
+            return None
+        return self.machine(thread_id, self.store.records(thread_id)).state
 
     def forget(self, thread_id: str) -> None:
         """A thread's log has changed otherwise than by an owner."""

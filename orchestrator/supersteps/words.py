@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
+from orchestrator.core.supersteps.children import PARENT
 from orchestrator.core.supersteps.plan import END, START
 from orchestrator.errors import ExecutionError
 
@@ -23,9 +24,6 @@ __all__ = [
     "Send",
     "interrupt",
 ]
-
-#: ``Command(graph=PARENT)``: update and goto are for the graph that called this one.
-PARENT: Final = "__parent__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class Command:
     Attributes:
         update: state writes. goto: instead of the node's edges. also: beside them.
         resume: Answer or Answers, in a caller's Command.
-        graph: PARENT for the graph that called this one.
+        graph: PARENT: update, goto and also are for the graph that called this one.
     """
 
     update: Mapping[str, Any] | None = None

@@ -71,7 +71,7 @@ def _updated(state: RunState, fact: s.StateUpdated, frame: Frame) -> None:
         steps.versions[patch.key] = steps.checkpoint + 1
     if fact.source == "input":
         steps.given = True
-        steps.steps = steps.tasks = 0
+        steps.steps = steps.tasks = steps.children.tasks = 0
         steps.visits = {}
 
 
@@ -133,6 +133,7 @@ def _clear(state: RunState, steps: StepState) -> None:
     steps.active = {}
     steps.agents.spawned, steps.agents.numbers = {}, {}
     steps.leaving, steps.refused, steps.instead = {}, {}, {}
+    steps.children.calls, steps.children.counted = {}, {}
     steps.open = steps.settled = False
 
 

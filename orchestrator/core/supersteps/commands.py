@@ -25,13 +25,18 @@ __all__ = [
 
 
 class Open(Command, frozen=True):
-    """Begin a thread. ``plan`` holds budget, limits and roles; it has no operations of its own."""
+    """Begin a thread. ``plan`` holds budget, limits and roles; it has no operations of its own.
+
+    ``parent``: the run that calls it, by its task ``parent_node``.
+    """
 
     run: str
     plan: Plan
     steps: StepPlan
     definition: Definition = Definition()
     time: str = ""
+    parent: str = ""
+    parent_node: str = ""
 
 
 class TakeInput(Command, frozen=True):

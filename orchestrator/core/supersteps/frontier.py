@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from orchestrator.core.supersteps.children import PARENT
 from orchestrator.core.supersteps.facts import Entry
 from orchestrator.core.supersteps.plan import END, Join
 from orchestrator.core.supersteps.state import Activation, Leaving, StepState
@@ -35,6 +36,8 @@ class _Making:
         self.plain: dict[str, None] = {}
         self.arrivals = {name: dict.fromkeys(seen) for name, seen in steps.arrivals.items()}
         self.deferred = dict.fromkeys(steps.deferred)
+        #: a task leaves for the graph that called this one: nothing of this one runs any more
+        self.leaves = False
         #: join -> the place of its last arrival in ``entries``, held open by None
         self.places: dict[str, int] = {}
 
@@ -88,7 +91,7 @@ def select(steps: StepState, tasks: Sequence[tuple[Activation, Leaving | None]])
             making.entries.append(
                 Entry(asked.node, send=True, task=task.name, index=index, key=asked.key, spawned=True)
             )
-    return _finished(making)
+    return Selection() if making.leaves else _finished(making)
 
 
 def _static(making: _Making, node: str) -> None:
@@ -102,7 +105,9 @@ def _static(making: _Making, node: str) -> None:
 
 def _chosen(making: _Making, task: str, leaving: Leaving) -> None:
     for index, route in enumerate(leaving.routes):
-        if route.send:
+        if route.to == PARENT:
+            making.leaves = True
+        elif route.send:
             making.entries.append(Entry(route.to, send=True, task=task, index=index, key=route.key))
         else:
             making.target(route.to)

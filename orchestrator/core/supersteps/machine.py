@@ -32,7 +32,12 @@ __all__ = ["SuperstepMachine"]
 
 
 def _open(decision: Decision, command: sc.Open) -> None:
-    decision.fact(RunStarted(command.run, command.plan.name, definition=command.definition))
+    decision.fact(
+        RunStarted(
+            command.run, command.plan.name, definition=command.definition,
+            parent=command.parent, parent_node=command.parent_node,
+        )
+    )  # fmt: skip
     decision.fact(GraphPlanned(command.plan))
     decision.fact(s.StepsPlanned(command.steps))
 

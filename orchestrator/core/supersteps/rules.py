@@ -203,7 +203,7 @@ def _over_budget(state: RunState, steps: StepState) -> str:
     budget = state.budget
     if budget.steps is not None and steps.steps + 1 > budget.steps:
         return "steps"
-    if budget.tasks is not None and steps.tasks + len(steps.frontier) > budget.tasks:
+    if budget.tasks is not None and steps.tasks + steps.children.tasks + len(steps.frontier) > budget.tasks:
         return "tasks"
     if budget.visits is not None:
         coming: dict[str, int] = {}

@@ -6,6 +6,7 @@ import msgspec
 
 from orchestrator.core.fact_base import Failure
 from orchestrator.core.supersteps.agents import Agents
+from orchestrator.core.supersteps.children import Children
 from orchestrator.core.supersteps.plan import StepNode, StepPlan
 
 __all__ = ["Activation", "Leaving", "Routed", "StepState", "task_name"]
@@ -90,6 +91,7 @@ class StepState(msgspec.Struct):
     tasks: int = 0
     visits: dict[str, int] = {}
     agents: Agents = msgspec.field(default_factory=Agents)
+    children: Children = msgspec.field(default_factory=Children)
 
 
 def task_name(node: str, step: int, *, send: bool, number: int, key: str | None) -> str:
