@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.supersteps.results import Interrupt
     from orchestrator.supersteps.threads import Threads
 
-__all__ = ["answers_below", "copied", "copy_children", "delete", "rewind", "upto"]
+__all__ = ["answers_below", "copied", "copy_children", "delete", "family", "rewind", "upto"]
 
 
 def answers_below(given: Mapping[str, Any], open_: Sequence[Interrupt]) -> dict[str, dict[str, Any]]:
