@@ -113,7 +113,8 @@ def _words(node: NodeResult) -> Iterator[str]:
     elif node.reason:
         yield clean(node.reason)[:_SHOWN]
     if node.artifacts:
-        yield f"left {', '.join(clean(one.name) for one in node.artifacts)}"
+        files = (f"{clean(one.name)} (sha256 {one.sha256[:12]})" for one in node.artifacts)
+        yield f"left {', '.join(files)}"
     if node.raw is not None and node.raw != b"null":
         text = clean(node.raw.decode())
         yield f"gave {text if len(text) <= _SHOWN else text[: _SHOWN - 3] + '...'}"

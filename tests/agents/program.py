@@ -61,4 +61,56 @@ def nothing() -> None:
     time.sleep(600)
 
 
+def grandchild() -> None:
+    """Ends at once; what it has started holds its output."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path("pids").write_text(f"{os.getpid()} {child.pid}", encoding="utf-8")
+    print("done", flush=True)
+
+
+def gigabyte() -> None:
+    line = b"x" * (1024 * 1024 - 1) + b"\n"
+    for _ in range(1024):
+        sys.stdout.buffer.write(line)
+
+
+def complains() -> None:
+    while True:
+        print("x" * 1000, file=sys.stderr)
+
+
+def long_line() -> None:
+    print("y" * 100_000)
+
+
+def deaf() -> None:
+    """Closes its output and lives."""
+    Path("pids").write_text(str(os.getpid()), encoding="utf-8")
+    os.close(1)
+    time.sleep(600)
+
+
+def segfault() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def garbled() -> None:
+    sys.stdout.buffer.write(b"caf\xe9 \xff\n")
+
+
+def reads() -> None:
+    """Gives its value, then reads its input for ever."""
+    told = json.loads(sys.stdin.readline())
+    print(json.dumps({"value": told["node"]}), flush=True)
+    for _ in sys.stdin:
+        pass
+
+
+def claims() -> None:
+    """Says that it wrote two files; one of them is there."""
+    Path("there.txt").write_text("x", encoding="utf-8")
+    for path in ("there.txt", "missing.txt", "../outside.txt"):
+        print("```artifact_produced\n" + json.dumps({"path": path, "kind": "text"}) + "\n```")
+
+
 globals()[sys.argv[1]]()

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from orchestrator import Finding, OperationGraphBuilder, Role, Session, Verdict, role
+from orchestrator import ArtifactProduced, Finding, OperationGraphBuilder, Role, Session, Verdict, role
 from roles import Program, RoleError, load_roles
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
@@ -98,6 +98,10 @@ async def test_what_fails(cast: Role, words: str, tmp_path: Path):
     assert words in node.error.message
 
 
+def found(folder: Path, name: str) -> list[Path]:
+    return list(folder.rglob(name))
+
+
 def gone(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -107,16 +111,86 @@ def gone(pid: int) -> bool:
     return state.is_file() and state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+async def all_gone(file: Path) -> None:
+    """A process that was killed needs a moment to be gone."""
+    for pid in map(int, file.read_text().split()):  # noqa: ASYNC240
+        with anyio.fail_after(10):
+            while not gone(pid):
+                await anyio.lowlevel.checkpoint()
+
+
 @pytest.mark.slow
 async def test_its_whole_group_ends_with_the_turn(tmp_path: Path):
     """A timeout ends the program and what it has started, also where it ignores being asked."""
     node, _ = await ran(made("nothing"), tmp_path, timeout=1.5)
     assert node.error.type == "TimeoutError"
-    (file,) = tmp_path.rglob("pids")  # noqa: ASYNC240
-    for pid in map(int, file.read_text().split()):
-        with anyio.fail_after(10):
-            while not gone(pid):
-                await anyio.lowlevel.checkpoint()
+    (file,) = found(tmp_path, "pids")
+    await all_gone(file)
+
+
+async def test_what_it_has_started_holds_its_output(tmp_path: Path):
+    """bad-inputs 40: its value is taken when it has ended, and nothing that it started is left."""
+    node, _ = await ran(made("grandchild"), tmp_path)
+    assert node.value == {"text": "done\n", "exit_code": 0}
+    (file,) = found(tmp_path, "pids")
+    await all_gone(file)
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("gigabyte", "printed more than 4,194,304 bytes"),
+        ("complains", "printed more than 4,194,304 bytes"),
+        ("segfault", "was ended by signal 11"),
+    ],
+)
+async def test_how_it_is_ended(mode: str, words: str, tmp_path: Path):
+    """bad-inputs 40: 1 GB of output, of complaints, a crash: each by its limit, with its reason."""
+    node, _ = await ran(made(mode), tmp_path)
+    assert node.error.type == "ProgramError"
+    assert words in node.error.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_one_that_closes_its_output_and_lives(tmp_path: Path):
+    """bad-inputs 40: it has five seconds to end."""
+    node, _ = await ran(made("deaf"), tmp_path)
+    assert "closed its output and had not ended 5 s later" in node.error.message
+    (file,) = found(tmp_path, "pids")
+    assert gone(int(file.read_text()))
+
+
+async def test_odd_output(tmp_path: Path):
+    """bad-inputs 40: a line of 100 kB is one line, bytes that are no UTF-8 are marked."""
+    node, _ = await ran(made("long_line"), tmp_path)
+    assert node.value["text"] == "y" * 100_000 + "\n"
+    node, _ = await ran(made("garbled"), tmp_path)
+    assert node.value["text"] == "caf\ufffd \ufffd\n"
+
+
+async def test_one_that_reads_for_ever(tmp_path: Path):
+    """bad-inputs 40: its input ends with its value, or with what it is told."""
+    node, _ = await ran(made("reads", protocol="lines"), tmp_path)
+    assert node.value == "work"
+
+
+async def test_what_cannot_be_read_is_refused_on_record(tmp_path: Path):
+    """An emission on a line that is none: its program is answered, the record has the refusal."""
+    node, facts = await ran(made("lines", protocol="lines"), tmp_path)
+    assert node.value[2] == "invalid"
+    assert ("EmissionRefused", "invalid") in kinds(facts)
+
+
+async def test_a_claim_without_its_file(tmp_path: Path):
+    """roles.md: ArtifactProduced with a missing file, or one outside of the node's folder, is refused."""
+    node, facts = await ran(made("claims", emits=(ArtifactProduced,)), tmp_path)
+    assert node.error is None
+    taken = [fact.data["payload"]["path"] for fact in facts if fact.kind == "EmissionAccepted"]
+    refused = [fact.data for fact in facts if fact.kind == "EmissionRefused"]
+    assert taken == ["there.txt"]
+    assert [one["reason"] for one in refused] == ["invalid", "invalid"]
+    assert "missing.txt" in refused[0]["detail"]
 
 
 async def test_a_gate_that_is_a_program(tmp_path: Path):

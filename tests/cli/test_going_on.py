@@ -377,3 +377,20 @@ def test_control_of_a_run_that_is_not_there(words: list[str], tmp_path: Path):
     assert done.returncode == 2
     assert "there is no journal at .callboard/journal.db" in done.stderr
     assert not (tmp_path / ".callboard").exists()
+
+
+def test_show_lists_the_files_that_nodes_left(tmp_path: Path):
+    """Issue 5, artifacts: declared, hashed, listed by `show` with the place of each."""
+    (tmp_path / "cast.py").write_text(
+        "from roles import Artifact, role\n"
+        "@role(artifacts=(Artifact('note', 'note.md', required=True),))\n"
+        "def writer(turn):\n    turn.artifacts['note'].write_text('hello', encoding='utf-8')\n",
+        encoding="utf-8",
+    )
+    document = "version: 1\nname: f\ncast: [cast.py]\nnodes:\n  w: {role: writer}\n"
+    (tmp_path / "flow.yaml").write_text(document, encoding="utf-8")
+    assert call("run", cwd=tmp_path).returncode == 0
+    shown = call("show", "last", cwd=tmp_path).stdout
+    assert "left note (sha256 2cf24dba5fb0)" in shown
+    assert "w.note = " in shown
+    assert "note.md (5 bytes)" in shown
