@@ -10,6 +10,8 @@ import msgspec
 from orchestrator.core.facts import Fact, RunStarted
 from orchestrator.core.machine import GraphMachine
 from orchestrator.core.records import Record
+from orchestrator.core.supersteps.commands import Open
+from orchestrator.core.supersteps.machine import SuperstepMachine
 
 __all__ = ["Divergence", "replay"]
 
@@ -48,8 +50,12 @@ def replay(records: Iterable[Record]) -> tuple[int, Divergence | None]:
     Returns:
         How many records were decided again, and the first difference, or None.
     """
-    machine, count = GraphMachine(), 0
+    machine: GraphMachine | None = None
+    count = 0
     for record in records:
+        if machine is None:
+            # a thread of a stepped graph begins otherwise than a run of a graph
+            machine = SuperstepMachine() if isinstance(record.command, Open) else GraphMachine()
         found = _differs(machine, record)
         if found is not None:
             return count, found

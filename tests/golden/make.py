@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +25,7 @@ import anyio
 from orchestrator import Budget, Finding, Session
 from orchestrator.journal.control import request
 from orchestrator.testing.loops import run_virtual
+from tests.golden import threads
 from tests.golden.outcomes import outcomes
 from tests.golden.shelf import FOLDER, GOLDEN, written_out
 
@@ -215,11 +216,29 @@ async def _documents_resumed(run: str) -> None:
         await (await live.resume(run)).wait()
 
 
+def models(_cast: Any) -> None:
+    """A model without quota and with it, and a conversation that a second run goes on with."""
+    in_process(_apart, threads.talked)
+
+
+def steps(_cast: Any) -> None:
+    """Stepped graphs: branches, joins, Sends, questions, a stop, an edit, a clash, roles as nodes."""
+    in_process(_apart, threads.stepped)
+
+
+async def _apart(what: Callable[[Session], Awaitable[None]]) -> None:
+    clock = lambda: int(anyio.current_time() * 1e9)
+    async with Session((threads.speaker,), journal=JOURNAL, clock=clock, folder=STAGE, seed=1) as live:
+        await what(live)
+
+
 JOURNALS: Final[dict[str, Callable[[Any], None]]] = {
     "grown": grown,
     "flows": flows,
     "gates": gates,
+    "models": models,
     "people": people,
+    "steps": steps,
     "trouble": trouble,
 }
 
