@@ -96,7 +96,9 @@ def _pending(state: RunState, node: NodeState) -> Breaches:
     owed = sum(not state.nodes[edge.source].released for edge in node.ins)
     if node.pending != owed:
         yield f"pending is {node.pending}, {owed} predecessors have not let go"
-    if node.status is Status.WAITING and node.pending == 0:
+    # a task that is to run again waits for its thread to go on
+    rests = state.steps is not None and state.suspended
+    if node.status is Status.WAITING and node.pending == 0 and not rests:
         yield "it waits and nothing is owed to it"
     if node.pending and node.status not in _SETTLED_OR_WAITING:
         yield f"it is {node.status.value} and {node.pending} predecessors have not let go"

@@ -28,7 +28,6 @@ from orchestrator.supersteps import (
     START,
     Answer,
     CompiledGraph,
-    RetryPolicy,
     Send,
     StateGraph,
     interrupt,
@@ -110,16 +109,14 @@ def clashing(session: Session) -> CompiledGraph:
 
 
 def peopled(session: Session) -> CompiledGraph:
-    """Roles as nodes: one asks for a helper, fails and is run again; a gate says nothing, then rejects."""
+    """Roles as nodes: one asks for a helper, clashes and is run again; a gate says nothing, then rejects."""
 
     @role(emits=(SpawnRequest, Finding))
     async def scout(turn: Any) -> Any:
         """Asks for a helper."""
         await turn.emit(SpawnRequest(assignee="helper", key="a"))
-        if not Supply.there:
-            message = "not yet"
-            raise ConnectionError(message)
-        return [Finding(description="found"), {"log": ["scout"]}]
+        wrote = {} if Supply.there else {"n": 7}
+        return [Finding(description="found"), {"log": ["scout"], **wrote}]
 
     @role()
     async def helper(turn: Any) -> Any:
@@ -133,9 +130,11 @@ def peopled(session: Session) -> CompiledGraph:
             return {"log": ["silent"], "n": 1}
         return Verdict(verdict="REJECT", rationale="too little")
 
-    graph = StateGraph(State).add_node(scout, retry=RetryPolicy(max_attempts=2, initial_interval=0))
+    graph = StateGraph(State).add_node(scout).add_node("rival", _says("rival", n=8))
     graph.add_node(helper).add_node(critic, gate=Gate()).add_node("on", _says("on"))
-    graph.add_edge(START, "scout").add_edge("scout", "critic").add_edge("critic", "on")
+    graph.add_edge(START, "scout").add_edge(START, "rival").add_edge("scout", "critic").add_edge(
+        "critic", "on"
+    )
     graph.add_edge("on", "critic").add_edge("helper", END)
     return graph.compile(session)
 
@@ -167,6 +166,8 @@ async def stepped(session: Session) -> None:
     Supply.there = False
     await app.invoke({"log": [], "n": 0}, thread_id="peopled")
     Supply.there = True
+    await app.resolve("peopled", "scout@1", "rerun")
+    await app.resolve("peopled", "rival@1", "drop")
     result = await app.invoke(None, thread_id="peopled")
     while result.reason == "gate_undecided":
         result = await app.invoke(Answer("APPROVE"), thread_id="peopled")

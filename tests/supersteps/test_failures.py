@@ -383,18 +383,22 @@ async def test_X3_a_conflict_leaves_a_readable_thread_and_a_way_out(how, value, 
         await app.resolve("t", "left@1", "drop")
 
 
-async def test_X3_rerun_runs_the_task_again():
+async def test_X3_rerun_runs_the_task_again(tmp_path):
+    """Also where each step of it is taken by another process."""
     first = True
 
     async def writes(_state):
         return {"n": 1} if first else {"log": ["again"]}
 
-    graph = StateGraph(One).add_node("left", writes).add_node("right", writes)
-    app = graph.add_edge(START, "left").add_edge(START, "right").compile()
-    await app.invoke({"log": []}, thread_id="t")
+    def opened():
+        graph = StateGraph(One).add_node("left", writes).add_node("right", writes)
+        return graph.add_edge(START, "left").add_edge(START, "right").compile(journal=tmp_path / "j.db")
+
+    await opened().invoke({"log": []}, thread_id="t")
     first = False
-    await app.resolve("t", "left@1", "rerun")
-    await app.resolve("t", "right@1", "value", {"n": 3})
+    await opened().resolve("t", "left@1", "rerun")
+    await opened().resolve("t", "right@1", "value", {"n": 3})
+    app = opened()
     assert (await app.invoke(None, thread_id="t")).state == {"n": 3, "log": ["again"]}
     lawful(app)
 
