@@ -165,7 +165,7 @@ class Finish(Command, frozen=True):
         permanent: the failure is not to be retried.
         said: what was said on the node's branch.
         routes, replaces: where a task of a stepped run leads beside its static edges, or instead of them.
-        handled: the failure that a task's error handler answered for.
+        handled: the failure that a task's error handler answered for. cached: the key of what was found.
     """
 
     node: str
@@ -190,6 +190,7 @@ class Finish(Command, frozen=True):
     routes: tuple[Route, ...] = ()
     replaces: bool = False
     handled: Failure | None = None
+    cached: str = ""
 
 
 class Emit(Command, frozen=True):

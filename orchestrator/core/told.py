@@ -32,6 +32,7 @@ AFTERWARDS = (
     f.StepMemoised,
     f.BranchCreated,
     f.RouteSelected,
+    f.TaskCached,
     f.TasksWithdrawn,
     f.WriteRefused,
     f.WriteResolved,

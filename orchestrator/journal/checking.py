@@ -23,7 +23,8 @@ __all__ = ["verify"]
 
 _ROWS: Final = f"SELECT row, {COLUMNS} FROM records WHERE run = ? ORDER BY seq"  # noqa: S608
 _RUN: Final = "SELECT epoch, format, stopped, reason FROM runs WHERE run = ?"
-_LAYOUT: Final = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"
+#: But for the cache, which is made on demand and is no part of any run.
+_LAYOUT: Final = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name <> 'cache' ORDER BY name"
 #: A run with more faults than this is not worth a longer list.
 _MOST: Final = 20
 

@@ -25,7 +25,7 @@ from orchestrator.supersteps.errors import (
     PendingWorkError,
 )
 from orchestrator.supersteps.graph import StateGraph
-from orchestrator.supersteps.policies import RetryPolicy, TimeoutPolicy
+from orchestrator.supersteps.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from orchestrator.supersteps.results import Interrupt, StateSnapshot, StepResult, TaskFailure, TaskSnapshot
 from orchestrator.supersteps.words import (
     END,
@@ -47,6 +47,7 @@ __all__ = [
     "Answers",
     "BinaryOperatorAggregate",
     "Budget",
+    "CachePolicy",
     "Channel",
     "Command",
     "CompiledGraph",

@@ -13,6 +13,7 @@ from roles import Role
 
 if TYPE_CHECKING:
     from orchestrator.supersteps.subgraphs import Subgraph
+    from orchestrator.supersteps.caching import Caching
 
 __all__ = ["Blueprint", "Branching", "NodeSpec"]
 
@@ -40,6 +41,7 @@ class NodeSpec:
         timeout: seconds of one attempt. branches: its conditional edges, in order.
         role: who performs it in place of ``fn``. writes: the state key of the role's value.
         child: the graph that is called in place of ``fn``.
+        cache: how what it writes is kept for an equal input.
     """
 
     name: str
@@ -50,6 +52,7 @@ class NodeSpec:
     branches: tuple[Branching, ...] = ()
     role: Role | None = None
     writes: str | None = None
+    cache: Caching | None = None
     child: Subgraph | None = None
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,6 +25,7 @@ from orchestrator.runtime.turns import RoleTurn
 from orchestrator.runtime.values import encode, settle
 from orchestrator.runtime.wiring import HELD
 from orchestrator.supersteps.blueprint import NodeSpec
+from orchestrator.supersteps.caching import memoised
 from orchestrator.supersteps.errors import InvalidUpdateError
 from orchestrator.supersteps.folding import folded, writes_of
 from orchestrator.supersteps.leaving import leave_for_parent
@@ -50,13 +52,14 @@ class TaskError(NodeError):
 
 
 class Gives(msgspec.Struct):
-    """What a task comes to: its writes, and where it leads."""
+    """What a task comes to: its writes, and where it leads; ``cached``: the key under which it was found."""
 
     writes: bytes
     routing: Routing
     replaces: bool = False
     handled: Failure | None = None
     performed: Performed | None = None
+    cached: str = ""
 
 
 def finished(engine: Any, node: NodeState, turn: RoleTurn, value: Any) -> tuple[Finish, list[bytes]]:
@@ -72,7 +75,15 @@ def finished(engine: Any, node: NodeState, turn: RoleTurn, value: Any) -> tuple[
     values += given.routing.values
     name, attempt, handled = node.op.name, turn.attempt, given.handled
     if said is None and turn.branch is None and turn.usage is None:
-        command = Finish(name, attempt, value=0, routes=routes, replaces=given.replaces, handled=handled)
+        command = Finish(
+            name,
+            attempt,
+            value=0,
+            routes=routes,
+            replaces=given.replaces,
+            handled=handled,
+            cached=given.cached,
+        )
         return command, values
     said = said or Performed([], [])
     command = Finish(
@@ -157,6 +168,11 @@ class StepBodies(Bodies):
         ASKING.set(_Asker(turn))
         handled = None
         try:
+            if spec.cache is not None:
+                read, check = partial(self._input, task, snapshot), partial(self._given, spec, task, snapshot)
+                return await memoised(
+                    engine, node, turn, read, partial(self._called, node, spec, turn), check
+                )
             given = await self._called(node, spec, turn)
             if given is HELD:
                 return given

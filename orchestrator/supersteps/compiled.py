@@ -173,6 +173,17 @@ class CompiledGraph:
         """
         return self._driver.fork(thread_id, at, name)
 
+    async def clear_cache(self, nodes: Sequence[str] | None = None) -> int:
+        """Forget what cached nodes wrote, of all nodes or of these, for every thread of this graph's name.
+
+        Returns:
+            How many entries there were.
+
+        Raises:
+            JournalError: the journal cannot be written.
+        """
+        return self._driver.clear_cache(nodes)
+
     def drain(self, thread_id: str) -> bool:
         """Ask a thread that runs in this process to finish its step and stop.
 

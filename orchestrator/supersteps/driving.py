@@ -25,6 +25,7 @@ from orchestrator.runtime.wiring import Child
 from orchestrator.supersteps import telling
 from orchestrator.supersteps.beginning import Beginning, Told
 from orchestrator.supersteps.blueprint import Blueprint
+from orchestrator.supersteps.caching import cache_of
 from orchestrator.supersteps.calling import call
 from orchestrator.supersteps.engine import StepEngine
 from orchestrator.supersteps.holding import held
@@ -165,6 +166,7 @@ class Driver:
         engine.drive, engine.grant, engine.call = drive, drive.grant, self._call
         if caller is not None:
             engine.above, engine.depth = caller[0], caller[0].depth + 1
+        engine.cache = cache_of(self.session.store)
         return engine
 
     # --- graphs that are nodes -----------------------------------------------------------------
@@ -254,6 +256,10 @@ class Driver:
                 engine.tell(Drain())
                 return True
         return False
+
+    def clear_cache(self, nodes: Sequence[str] | None) -> int:
+        """Forget what cached nodes of this graph wrote."""
+        return cache_of(self.session.store).clear(self.blueprint.name, nodes)
 
     # --- looking and changing ------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from orchestrator.core.supersteps.machine import SuperstepMachine
 from orchestrator.core.supersteps.rules import steps_of
 from orchestrator.core.supersteps.state import StepState
 from orchestrator.core.supersteps.writes import Written, encode_writes
+from orchestrator.journal.caching import Cache, MemoryCache
 from orchestrator.runtime.effects import Effects
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.planning import Prepared
@@ -28,6 +29,7 @@ from orchestrator.runtime.workers import Workers
 from orchestrator.supersteps.blueprint import Blueprint, NodeSpec
 from orchestrator.supersteps.bodies import StepBodies, finished
 from orchestrator.supersteps.branching import StepBranches
+from orchestrator.supersteps.caching import Flights
 from orchestrator.supersteps.folding import fold
 from orchestrator.supersteps.turns import StepTurn
 
@@ -118,6 +120,9 @@ class StepEngine(Engine):
         if self.family.slots is None and any(one.child is not None for one in blueprint.nodes.values()):
             self.family.slots = Slots(self._limit)
         self._untracked_writes: dict[str, Sequence[Written]] = {}
+        #: what cached nodes wrote, and what they are writing
+        self.cache: Cache = MemoryCache()
+        self.flights = Flights()
 
     @property
     def steps(self) -> StepState:

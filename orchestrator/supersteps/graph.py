@@ -14,9 +14,10 @@ from orchestrator.errors import DuplicateNodeError, GraphError, UnknownNodeError
 from orchestrator.flows.operations import default_name
 from orchestrator.runtime.session import Session
 from orchestrator.supersteps.blueprint import Blueprint, Branching, NodeSpec
+from orchestrator.supersteps.caching import caching_of
 from orchestrator.supersteps.casting import RoleOptions, cast_for, role_node
 from orchestrator.supersteps.compiled import CompiledGraph
-from orchestrator.supersteps.policies import RetryPolicy, TimeoutPolicy
+from orchestrator.supersteps.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from orchestrator.supersteps.schema import channels_of
 from orchestrator.supersteps.subgraphs import MemoryKind, subgraph
 from roles import Catalogue, Role
@@ -49,6 +50,7 @@ class StateGraph:
         self._branches: dict[str, list[tuple[Branching, tuple[str, ...] | None]]] = {}
         self._joins: list[Join] = []
         self._roles = Catalogue()
+        self._caches: dict[str, CachePolicy | None] = {}
 
     def add_node(
         self,
@@ -59,6 +61,7 @@ class StateGraph:
         retry: RetryPolicy | None = None,
         timeout: TimeoutPolicy | float | None = None,
         error_handler: Callable[..., Any] | None = None,
+        cache: CachePolicy | None = None,
         destinations: Sequence[str] = (),
         memory: MemoryKind | None = None,
         **options: Unpack[RoleOptions],
@@ -72,6 +75,7 @@ class StateGraph:
             retry, timeout: see the policies; seconds are a timeout of one attempt.
             error_handler: ``async def fn(state, error)``: called when the last attempt has failed; what it
                 returns counts as the node's. Without a goto the node's edges are followed.
+            cache: what it wrote for an equal input is written again in place of running it.
             destinations: nodes that its Commands may name; joins wait for what they may reach.
             memory: of a graph: ``call`` (it begins empty with every call) or ``thread`` (it remembers).
             options: of a role's node, see RoleOptions: ``writes=``, ``gate=``, ``instruction=``, ...
@@ -104,6 +108,7 @@ class StateGraph:
             operation = Operation(name=name, verb="step", retry=retries, emits=())
         self._nodes[name] = replace(spec, handler=error_handler, timeout=seconds, writes=operation.writes)
         self._operations[name] = operation
+        self._caches[name] = cache
         self._edges.setdefault(name, [])
         self._destinations[name] = tuple(destinations)
         if defer:
@@ -174,14 +179,19 @@ class StateGraph:
             step_timeout: seconds that a step may take; what has not finished then fails with TimeoutError.
 
         Raises:
-            GraphError: no entry point, an edge names a node that does not exist, a gate cannot judge.
+            GraphError: no entry point, an edge names a node that does not exist, a gate cannot judge, the
+                code of a cached node has no version.
             OperationError: nothing performs a role.
         """
         if session is not None and journal is not None:
             raise GraphError("give a session or a journal: a session has its own journal")
         self._check((*interrupt_before, *interrupt_after))
         nodes = {
-            name: replace(spec, branches=tuple(branch for branch, _ in self._branches.get(name, ())))
+            name: replace(
+                spec,
+                branches=tuple(branch for branch, _ in self._branches.get(name, ())),
+                cache=caching_of(self.name, spec, self._caches[name], self.channels),
+            )
             for name, spec in self._nodes.items()
         }
         session = session or Session(journal=journal)

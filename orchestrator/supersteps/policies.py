@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from orchestrator.core.spec import Retry
 from orchestrator.errors import OperationError
 
-__all__ = ["RetryPolicy", "TimeoutPolicy"]
+__all__ = ["CachePolicy", "RetryPolicy", "TimeoutPolicy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +60,19 @@ class TimeoutPolicy:
     """
 
     run: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePolicy:
+    """When what a node wrote stands for running it again.
+
+    Attributes:
+        ttl: seconds by the wall clock for which it does; None is for ever.
+        key: what its writes depend on, as JSON data made of its input. None: what a Send carries, else the
+            state keys that the type of the node's first parameter declares, else the whole state.
+        version: of the node's code. None: a hash of the function's source.
+    """
+
+    ttl: float | None = None
+    key: Callable[[Any], Any] | None = None
+    version: str | None = None

@@ -14,6 +14,7 @@ from anyio import CancelScope
 from orchestrator.core import facts as f
 from orchestrator.core.commands import Cancel
 from orchestrator.core.records import Record
+from orchestrator.core.supersteps.facts import TaskCached
 from orchestrator.core.supersteps.machine import SuperstepMachine
 from orchestrator.core.supersteps.writes import written
 from orchestrator.errors import OperationError
@@ -231,9 +232,12 @@ class _Reader:
                 yield {INTERRUPT: [_interrupt(fact)]}
 
     def _tasks(self, record: Record) -> Iterator[Any]:
+        cached = {fact.node for fact in record.facts if isinstance(fact, TaskCached)}
         for fact in record.facts:
             if isinstance(fact, f.NodeStarted | f.NodeCompleted | f.NodeFailed | f.NodeRetryScheduled):
                 word = type(fact).__name__.removeprefix("Node").lower()
+                if word == "completed" and fact.node in cached:
+                    word = "cached"
                 yield {
                     "task": fact.node,
                     "node": fact.node.partition("@")[0],

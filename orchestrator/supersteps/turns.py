@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
@@ -54,6 +54,8 @@ class StepTurn(RoleTurn):
     task: Activation = Activation("", "")
     snapshot: Mapping[str, bytes] = {}
     _view: Mapping[str, Any] | None = None
+    #: called before it waits for an answer
+    asks: Callable[[], None] | None = None
 
     @property
     def _thread(self) -> StepEngine:
@@ -117,6 +119,11 @@ class StepTurn(RoleTurn):
         wanted = self.operation.inputs
         state = plain_state(self._thread.blueprint.channels, self.snapshot)
         return [Handed(key, value, None) for key, value in state.items() if wanted is None or key in wanted]
+
+    async def _ask(self, *question: Any) -> None:
+        if self.asks is not None:
+            self.asks()
+        await super()._ask(*question)
 
     def _scope(self) -> Mapping[str, object]:
         engine = self._thread

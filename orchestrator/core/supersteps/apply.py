@@ -85,6 +85,11 @@ def _selected(state: RunState, fact: s.RouteSelected, frame: Frame) -> None:
     _of(state).leaving[fact.node] = Leaving(routes, fact.replaces, fact.handled)
 
 
+def _cached(state: RunState, _fact: s.TaskCached, _frame: Frame) -> None:
+    """It was a visit of its node, and no run of a task."""
+    _of(state).tasks -= 1
+
+
 def _saved(state: RunState, fact: s.CheckpointSaved, frame: Frame) -> None:
     steps = _of(state)
     steps.checkpoint = fact.checkpoint
@@ -205,6 +210,7 @@ STEPS: Mapping[type[Fact], Callable[[Any, Any, Frame], None]] = {
     s.StepCompleted: _nothing,
     s.StateUpdated: _updated,
     s.RouteSelected: _selected,
+    s.TaskCached: _cached,
     s.CheckpointSaved: _saved,
     s.WriteRefused: _refused,
     s.WriteResolved: _resolved,

@@ -23,6 +23,7 @@ __all__ = [
     "StepSettled",
     "StepStarted",
     "StepsPlanned",
+    "TaskCached",
     "TaskSpawned",
     "TasksWithdrawn",
     "WriteRefused",
@@ -113,6 +114,13 @@ class RouteSelected(Fact, frozen=True):
     routes: tuple[Route, ...] = ()
     replaces: bool = False
     handled: Failure | None = None
+
+
+class TaskCached(Fact, frozen=True):
+    """A task's code did not run: what it completed with was kept under ``key`` for an equal input."""
+
+    node: str
+    key: str
 
 
 class CheckpointSaved(Fact, frozen=True):
@@ -218,4 +226,5 @@ STEP_FACTS: tuple[type[Fact], ...] = (
     BreakpointReached,
     TaskSpawned,
     TasksWithdrawn,
+    TaskCached,
 )

@@ -59,6 +59,8 @@ def left(decision: Decision) -> None:
     replaces, handled = getattr(command, "replaces", False), getattr(command, "handled", None)
     if routes or replaces or handled is not None:
         decision.fact(s.RouteSelected(node.op.name, routes, replaces, handled))
+    if cached := getattr(command, "cached", ""):
+        decision.fact(s.TaskCached(node.op.name, cached))
 
 
 def boundary(decision: Decision, patches: Sequence[s.Patch]) -> None:
