@@ -12,8 +12,8 @@ from orchestrator.supersteps.channels import Channel
 from roles import Role
 
 if TYPE_CHECKING:
-    from orchestrator.supersteps.subgraphs import Subgraph
     from orchestrator.supersteps.caching import Caching
+    from orchestrator.supersteps.subgraphs import Subgraph
 
 __all__ = ["Blueprint", "Branching", "NodeSpec"]
 
