@@ -223,7 +223,7 @@ class PruneOptions(Request):
 
 @dataclass(frozen=True, slots=True)
 class ShowOptions(Request):
-    """``callboard show``; ``html`` is the file that the page is written to."""
+    """``callboard show``; ``html``: the file that the page is written to; ``messages``: they are on it."""
 
     home: ClassVar[str] = "show"
     run: str
@@ -231,6 +231,7 @@ class ShowOptions(Request):
     rounds: bool = False
     json: bool = False
     html: Path | None = None
+    messages: bool = False
     journal: str | None = None
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from orchestrator.cli.edge import clean
 from orchestrator.cli.page_graph import graph
+from orchestrator.cli.page_messages import said, told
 from orchestrator.core import facts as f
 from orchestrator.core.records import Record
 from orchestrator.core.state import NodeState
@@ -36,11 +37,12 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = Path(__file__).with_name("templates") / "page.css"
 
 
-def page(run: RecordedRun, records: Iterable[Record]) -> str:
+def page(run: RecordedRun, records: Iterable[Record], *, messages: bool = False) -> str:
     """The page.
 
     Args:
         run: folded from all of its records. records: the same records again, for what was decided when.
+        messages: with what nodes were told and what was said on branches, whole.
     """
     result = run.result()
     facts = _Facts(records)
@@ -61,6 +63,7 @@ def page(run: RecordedRun, records: Iterable[Record]) -> str:
         *_nodes(run, room),
         *_data("Outputs", result.outputs),
         *_data("Context", result.final_context),
+        *(_messages(run) if messages else ()),
         "</body></html>\n",
     ]
     return "".join(parts)
@@ -237,6 +240,15 @@ def _data(title: str, values: Any) -> Iterator[str]:
         yield f"<h2>{title}</h2>"
         rows = [(name, _json(value)[:_MOST]) for name, value in values.items()]
         yield from _table((), rows)
+
+
+def _messages(run: RecordedRun) -> Iterator[str]:
+    if texts := list(told(run)):
+        yield "<h2>What nodes were told</h2>"
+        yield from _table(("node", "text"), texts)
+    if messages := list(said(run)):
+        yield "<h2>What was said</h2>"
+        yield from _table(("branch", "who", "in the turn of", "text"), messages)
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -75,6 +75,9 @@ def show(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write one page that needs nothing else.")
     ] = None,
+    with_messages: Annotated[
+        bool, typer.Option("--with-messages", help="With prompts and conversations on that page.")
+    ] = False,
     journal: JournalFile = None,
     debug: Debug = False,
 ) -> options.Request:
@@ -87,7 +90,7 @@ def show(
       callboard show 20260131 --json | jq '.nodes.review'
       callboard show last --html run.html
     """  # noqa: D301
-    return options.ShowOptions(run, budget, rounds, json, html, journal)
+    return options.ShowOptions(run, budget, rounds, json, html, with_messages, journal)
 
 
 @app.command("save-flow")

@@ -38,12 +38,15 @@ def show(options: ShowOptions) -> int:
     """Print what a run came to, or write it as a page.
 
     Raises:
-        UsageError: no such run. JournalError: it cannot be read. OSError: the page cannot be written.
+        UsageError: no such run, or messages and no page. JournalError: it cannot be read.
+        OSError: the page cannot be written.
     """
+    if options.messages and options.html is None:
+        raise UsageError("--with-messages is about the page: show RUN --html FILE --with-messages")
     with reading(options.journal) as (reader, place):
         run = recorded(reader, options.run)
         if options.html is not None:
-            text = page(run, reader.records(run.run_id))
+            text = page(run, reader.records(run.run_id), messages=options.messages)
             options.html.write_text(text, encoding="utf-8")
             note(f"written {options.html} ({len(text.encode()):,} bytes)")
             return 0

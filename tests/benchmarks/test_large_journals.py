@@ -34,12 +34,20 @@ from tests.benchmarks.test_journal import _suspended
 print(anyio.run(_suspended, Path(sys.argv[1]), int(sys.argv[2])))
 """
 READ = """
-import sys, time
+import sys, time, apsw
+from orchestrator.journal.fetching import COLUMNS, blob_of
 from orchestrator.journal.reading import open_journal
+from orchestrator.journal.rows import Row, unpack
+connection = apsw.Connection(sys.argv[1], flags=apsw.SQLITE_OPEN_READONLY)
+began = time.process_time()
+query = f"SELECT {COLUMNS} FROM records WHERE run = ? ORDER BY seq"
+for columns in connection.execute(query, sys.argv[2:]):
+    unpack(Row(*columns), lambda name: blob_of(connection, name))
+bare = time.process_time() - began
 began = time.process_time()
 with open_journal(sys.argv[1]) as reader:
     facts = sum(len(record.facts) for record in reader.records(sys.argv[2]))
-print(facts, time.process_time() - began)
+print(facts, bare, time.process_time() - began)
 """
 RESUME = """
 import resource, sys, time, anyio
@@ -71,16 +79,15 @@ def said(program: str, *words: object) -> list[str]:
 
 
 def test_resuming_a_million_facts(ram: Path) -> None:
-    """journal.md: under 15 s and 1.5 GiB; at most 4 times what reads, checks and decodes the same rows."""
+    """journal.md: under 15 s and 1.5 GiB; at most 4 times a loop that reads and decodes the same rows."""
     path = ram / "j.db"
     (run,) = said(MAKE, path, MILLION)
-    facts, reading = said(READ, path, run)
+    facts, bare, reading = said(READ, path, run)
     resuming, peak = said(RESUME, path, run)
-    ratio = float(resuming) / float(reading)
-    print(
-        f"\n{int(facts):,} facts: reading {float(reading):.1f} s, resuming {float(resuming):.1f} s "
-        f"({ratio:.2f}x), {float(peak):.0f} MiB, {path.stat().st_size / MILLION:.0f} bytes a node"
-    )
+    ratio = float(resuming) / float(bare)
+    seconds = f"decoding {bare} s, with the chain {reading} s, resuming {resuming} s"
+    size = path.stat().st_size / MILLION
+    print(f"\n{int(facts):,} facts: {seconds} ({ratio:.2f}x), {float(peak):.0f} MiB, {size:.0f} bytes a node")
     assert int(facts) >= 1_000_000
     assert ratio <= 4.0
     assert float(resuming) < 15

@@ -228,6 +228,24 @@ def test_the_page_needs_nothing_and_shows_names_literally(cli, grown: str, tmp_p
         assert part in shown
 
 
+def test_prompts_are_on_the_page_only_if_they_are_asked_for(cli, tmp_path: Path):
+    """show --html --with-messages: what nodes were told and what was said; markup in it is text."""
+    with (flow(tmp_path, '  a: {role: echo, instruction: "be <i>quiet</i>"}')).open("a") as document:
+        document.write("  b: {role: teller, after: [a], instruction: Write it.}\n")
+    with (tmp_path / "cast.py").open("a") as cast:
+        cast.write("from orchestrator import Role\nteller = Role('teller', body='You write letters.')\n")
+    assert cli("run", "--quiet", "--model", "test")[0] == 0
+    assert cli("show", "last", "--html", tmp_path / "bare.html")[0] == 0
+    assert cli("show", "last", "--html", tmp_path / "full.html", "--with-messages")[0] == 0
+    bare, full = ((tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("bare", "full"))
+    for text in ("be &lt;i&gt;quiet&lt;/i&gt;", "Write it.", "You write letters."):
+        assert text not in bare
+        assert text in full
+    assert "<i>quiet" not in full
+    code, _, err = cli("show", "last", "--with-messages")
+    assert (code, "--html" in err) == (2, True)
+
+
 def test_a_page_of_a_thousand_nodes_is_below_a_megabyte(cli, tmp_path: Path):
     """show --html: 1,000 nodes with values fit."""
     flow(tmp_path, "  scan: {role: grows, with: {count: 1000}}", "budget: {spawns: 1000}")
