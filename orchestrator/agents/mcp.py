@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, TextIO, cast
 
@@ -19,7 +19,7 @@ from orchestrator.agents.surroundings import environment, located
 from orchestrator.agents.tools import ReadyTool, ToolError
 from roles import McpServer
 
-__all__ = ["connected"]
+__all__ = ["serve"]
 
 #: A list of tools that never ends is left after so many pages.
 _PAGES: Final = 100
@@ -28,12 +28,16 @@ _TAIL: Final = 500
 _GONE: Final = -32000
 
 
-@asynccontextmanager
-async def connected(server: McpServer, gone: Callable[[], None]) -> AsyncIterator[Mapping[str, ReadyTool]]:
-    """The tools of a server, as long as the connection lives; by the server's own names.
+async def serve(
+    server: McpServer,
+    use: Callable[[Mapping[str, ReadyTool]], Awaitable[None]],
+    gone: Callable[[], None],
+) -> None:
+    """Connect to a server, and keep the connection as long as ``use`` runs.
 
     Args:
-        server: which. gone: called when a call finds the connection closed.
+        server: which. use: is given the tools, by the server's own names.
+        gone: called when a call finds the connection closed.
 
     Raises:
         ToolError: it cannot be started or reached; with the end of what it said on stderr.
@@ -48,7 +52,7 @@ async def connected(server: McpServer, gone: Callable[[], None]) -> AsyncIterato
                     gone()
                     return _tail(errors)
 
-                yield {tool.name: _ready(server, client, tool, lost) for tool in found}
+                await use({tool.name: _ready(server, client, tool, lost) for tool in found})
         except (MCPError, OSError, httpx2.HTTPError, ExceptionGroup) as error:
             raise ToolError(f"server {server.name}: {_said(error)}{_tail(errors)}") from None
 

@@ -29,6 +29,11 @@ class _Live:
         self.fault: str | None = None
         self.tools: Mapping[str, ReadyTool] = {}
 
+    async def _use(self, tools: Mapping[str, ReadyTool]) -> None:
+        self.tools = tools
+        self.ready.set()
+        await self.stop.wait()
+
     def lose(self) -> None:
         """The next turn that needs the server makes a new connection."""
         self.gone = True
@@ -37,10 +42,7 @@ class _Live:
     async def hold(self, server: McpServer) -> None:
         try:
             with self.scope:
-                async with mcp_client().connected(server, self.lose) as tools:
-                    self.tools = tools
-                    self.ready.set()
-                    await self.stop.wait()
+                await mcp_client().serve(server, self._use, self.lose)
         except OrchestratorError as error:
             self.fault = str(error)
         except Exception as error:  # noqa: BLE001 (a library's: it must not end the session)

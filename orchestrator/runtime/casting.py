@@ -23,6 +23,7 @@ from roles.tools import listed, tool_name
 __all__ = [
     "House",
     "cast_as",
+    "check_means",
     "check_prices",
     "check_tools",
     "lent",
@@ -172,16 +173,25 @@ def _performable(operation: Operation, role: Role, house: House) -> None:
         check_model(f"role {role.name}", one)
 
 
+def check_means(roles: Iterable[Role], tools: Toolbox) -> None:
+    """Refuse roles that speak whose agent, or one of whose tools, is not to be had here.
+
+    Raises:
+        OperationError: which.
+    """
+    for role in roles:
+        if role.fn is None:
+            check_program(role)
+            tools.check(role)
+
+
 def check_tools(planned: Iterable[Operation], roles: Mapping[str, Role], tools: Toolbox) -> None:
     """Refuse tools that nobody has, and nodes that name one which their role has not.
 
     Raises:
         OperationError: which; nothing has run.
     """
-    for role in roles.values():
-        if role.fn is None:
-            check_program(role)
-            tools.check(role)
+    check_means(roles.values(), tools)
     for operation in planned:
         actor = roles.get(operation.role or "")
         if actor is None or actor.fn is not None:

@@ -17,6 +17,7 @@ from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.errors import JournalError, OperationError, RunOwnedError
 from orchestrator.journal import Journal
 from orchestrator.runtime.branching import Branches
+from orchestrator.runtime.casting import check_means
 from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.forking import change_of, copy_history, cut, fold, in_rounds, outcomes_of
 from orchestrator.runtime.identity import new_run_id
@@ -182,6 +183,8 @@ class Runs(Registrations):
                 dataclasses.replace(going, epoch=epoch),
                 find if at_hand is None else lambda _state: at_hand,
             )
+            used = {node.op.role for node in engine.state.nodes.values()}
+            check_means((one for one in engine.prepared.speakers.values() if one.name in used), self.tools)
         except BaseException:
             self._store.close(run_id)
             raise

@@ -200,7 +200,7 @@ def standing(state: RunState, node: NodeState, role: Role, tools: Sequence[Ready
         spawns=max(0, state.budget.spawns - state.spawns),
         gate="" if operation.gate is None else _gate(operation.gate.refuse_on),
         returns=None if operation.returns is None else _decode(operation.returns),
-        asks=operation.asks,
+        asks=operation.asks and role.program is None,
         tools={tool.name: tool.description.partition("\n")[0] for tool in tools},
     )
 

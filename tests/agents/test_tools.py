@@ -215,6 +215,31 @@ async def test_an_unknown_tool_starts_nothing(tmp_path: Path):
             await session.flow(graph)
 
 
+@role()
+async def asker(turn: Any) -> Any:
+    return await turn.ask("Go on?", key="go")
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_resumed_run_needs_its_tools(tmp_path: Path):
+    """The session that goes on with a run has to have what its roles name."""
+    pytest.importorskip("pydantic_ai")
+
+    reader = Role("reader", body="B", tools=("look_up",), models=("test",))
+    graph = OperationGraphBuilder()
+    graph.add_operation(asker, depends_on=[])
+    graph.add_operation(reader, depends_on=["asker"])
+    roles, journal = [asker, reader], tmp_path / "runs.db"
+    async with Session(roles, journal=journal, tools=[look_up]) as session:
+        assert (await session.flow(graph)).reason == "awaiting_answer"
+    async with Session(roles, journal=journal) as session:
+        with pytest.raises(OperationError, match="there is no tool 'look_up'"):
+            await session.resume()
+    async with Session(roles, journal=journal, tools=[look_up]) as session:
+        result = await (await session.resume(answers={"asker": "yes"})).wait()
+    assert result.reason == "completed", result.detail
+
+
 # --- a model uses them ----------------------------------------------------------------------------
 
 
