@@ -7,6 +7,7 @@ never picks a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -59,6 +60,34 @@ class Lazy(Mapping[str, object]):
         return len(self._names)
 
 
+class Scope(Lazy):
+    """What can be named, of which the near part is listed and the rest is found when it is asked for.
+
+    Most conditions name what the node waits for: in a long chain it would cost more to list all above it.
+    """
+
+    __slots__ = ("_own", "_reach")
+
+    def __init__(self, near: dict[str, None], reach: _Reach, make: Callable[[str], object]) -> None:
+        """``near``: names that are there whatever stands above; ``reach``: all that is above."""
+        super().__init__(near, make)
+        self._own, self._reach = near, reach
+
+    def __getitem__(self, name: str) -> object:
+        """The value of ``name``; KeyError if there is none."""
+        if name not in self._made and name not in self._names and self._reach.holds(name):
+            self._made[name] = self._make(name)
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names, in order."""
+        return iter({**self._own, **self._reach.above, **dict.fromkeys(self._reach.bare)})
+
+    def __len__(self) -> int:
+        """How many names there are."""
+        return len(tuple(iter(self)))
+
+
 def view(node: NodeState, name: str | None = None) -> NodeView:
     """A node as expressions see it."""
     raw = node.value if node.status is Status.COMPLETED else None
@@ -72,8 +101,7 @@ def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:
 
     ``result`` of a failed source is its error as a mapping (type, message, attempt).
     """
-    above = {**ancestors(state, source), source.op.name: None}
-    bare = _bare(state, above)
+    reach = _Reach(state, source, itself=True)
 
     def make(name: str) -> object:
         if name == "result":
@@ -86,23 +114,25 @@ def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:
         if name == "args":
             return _decode(state.plan.args)
         if name == "nodes":
-            return _nodes(state, above, bare)
+            return _nodes(state, reach.above, reach.bare)
         if name == "emissions":
-            return _emissions(state, above)
+            return _emissions(state, reach.above)
         if name == "context":
             return context_mapping(state, view_after(state, source))
-        return view(state.nodes[bare.get(name, name)], name)
+        known = name if name == source.op.name else reach.bare.get(name, name)
+        return view(state.nodes[known], name)
 
     names = dict.fromkeys(("result", "status", "context", "args", "nodes", "emissions"))
-    return Lazy({**above, **dict.fromkeys(bare), **names}, make)
+    near = {source.op.name: None, **names}
+    return Scope(near, reach, make)
 
 
 def node_scope(
     state: RunState, node: NodeState, custom: Mapping[str, Reducer] | None = None
 ) -> Mapping[str, object]:
     """For a node's ``when``, instruction and parameters: args, context, emissions and its ancestors."""
-    above = ancestors(state, node)
-    renamed = {**_bare(state, above), **{edge.reads_as: edge.source for edge in node.ins}}
+    reach = _Reach(state, node)
+    direct = {edge.reads_as: edge.source for edge in node.ins}
     one = node.op.instance
 
     def make(name: str) -> object:
@@ -115,14 +145,40 @@ def node_scope(
         if name == "context":
             return context_mapping(state, view_of(state, node), custom)
         if name == "nodes":
-            return _nodes(state, {**above, **dict.fromkeys(renamed)}, renamed)
+            renamed = {**reach.bare, **direct}
+            return _nodes(state, {**reach.above, **dict.fromkeys(renamed)}, renamed)
         if name == "emissions":
-            return _emissions(state, above)
-        return view(state.nodes[renamed.get(name, name)], name)
+            return _emissions(state, reach.above)
+        known = direct.get(name) or reach.bare.get(name, name)
+        return view(state.nodes[known], name)
 
     names = dict.fromkeys(("args", "context", "nodes", "emissions"))
     own = {} if one is None else dict.fromkeys((one.name, INDEX))
-    return Lazy({**names, **own, **above, **dict.fromkeys(renamed)}, make)
+    near = {**names, **own, **dict.fromkeys(direct)}
+    return Scope(near, reach, make)
+
+
+class _Reach:
+    """All that is above a node, found when it is asked for."""
+
+    def __init__(self, state: RunState, node: NodeState, *, itself: bool = False) -> None:
+        """``itself``: the node is one of them."""
+        self._state, self._node, self._itself = state, node, itself
+
+    @cached_property
+    def above(self) -> dict[str, None]:
+        """Every node on a path to it, nearest first."""
+        found = ancestors(self._state, self._node)
+        return {**found, self._node.op.name: None} if self._itself else found
+
+    @cached_property
+    def bare(self) -> dict[str, str]:
+        """What bare names mean among them, where that is not the node of that name."""
+        return _bare(self._state, self.above)
+
+    def holds(self, name: str) -> bool:
+        """Whether a name means something that is above it."""
+        return name in self.above or name in self.bare
 
 
 def outputs_scope(state: RunState, custom: Mapping[str, Reducer] | None = None) -> Mapping[str, object]:
@@ -188,6 +244,8 @@ def _latest(state: RunState, name: str) -> str:
 
 def _bare(state: RunState, above: Mapping[str, None]) -> dict[str, str]:
     """What a bare name means to who has these ancestors: the latest round among them, its last tier."""
+    if not (state.latest or state.escalations):
+        return {}
     found: dict[str, NodeState] = {}
     for name in above:
         node = state.nodes[name]

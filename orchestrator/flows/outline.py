@@ -57,6 +57,8 @@ class Outline:
         self.flows = flows or {}
         self.order = {name: number for number, name in enumerate(document.nodes)}
         self._models: dict[str, object] = {}
+        #: a shape that a role or a model states -> it, and its schema: many nodes may be of one role
+        self._schemas: dict[int, tuple[object, Schema | None]] = {}
 
     def role(self, name: str) -> Role | None:
         """The role of a node, if it has one that is known."""
@@ -157,11 +159,16 @@ class Outline:
         return self._models[shape]
 
     def _schema_of(self, shape: object, name: str) -> Schema | None:
+        known = self._schemas.get(id(shape))
+        if known is not None and known[0] is shape:
+            return known[1]
         try:
             raw = json_schema(shape, name)
         except OperationError as error:
             raise ShapeError(str(error).removeprefix(f"returns of {name} ")) from error
-        return None if raw is None else dict(decoded(raw))
+        made = None if raw is None else dict(decoded(raw))
+        self._schemas[id(shape)] = shape, made
+        return made
 
     def artifacts(self, name: str) -> Mapping[str, Artifact]:
         """The files that a node is to leave, its role's included, by name."""

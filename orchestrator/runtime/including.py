@@ -25,6 +25,7 @@ from orchestrator.runtime.recorded import RecordedRun
 from orchestrator.runtime.recovery import Recovery
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.wiring import HELD, Child
+from roles import NotApplicable
 
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
@@ -71,6 +72,7 @@ class Includes:
 
         Raises:
             ExecutionError: it ended in another way than completed.
+            NotApplicable: every node of it was skipped.
         """
         node = engine.state.nodes[turn.node]
         path = node.op.flow or ""
@@ -93,6 +95,10 @@ class Includes:
         )
         if not result.ok:
             raise ExecutionError(f"run {run_id} of {path} ended {result.reason}: {_why(result)}")
+        if all(one.status is Status.SKIPPED for one in state.nodes.values()):
+            # what did not apply has not failed, on either side of the border
+            first = next(iter(result.nodes.values()))
+            raise NotApplicable(f"nothing of {path} applied (run {run_id}): {first.name}: {first.reason}")
         return dict(result.outputs)
 
     async def _driven(

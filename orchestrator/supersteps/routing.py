@@ -80,7 +80,10 @@ async def chosen(branch: Branching, state: Any, where: str) -> Sequence[str | Se
     given = branch.path(state)
     if inspect.isawaitable(given):
         given = await given
-    several = isinstance(given, list | tuple) and (branch.mapping is None or given not in branch.mapping)
+    # a tuple may be a key of the mapping; a list cannot
+    several = isinstance(given, list) or (
+        isinstance(given, tuple) and (branch.mapping is None or given not in branch.mapping)
+    )
     return [_mapped(branch, one, where) for one in (given if several else [given])]
 
 

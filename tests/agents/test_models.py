@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 pytest.importorskip("pydantic_ai")
 
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models.function import FunctionModel
 
 from orchestrator import Budget, Finding, Gate, OperationGraphBuilder, Role, Session, Verdict, role
 from orchestrator.agents.backends import priced
+from orchestrator.agents.models import register_model
 from orchestrator.errors import OperationError
 from roles import Artifact, library
 from tests.agents.provider import Answer, provider
@@ -381,3 +384,40 @@ def test_without_the_extra_nobody_can_tell(monkeypatch: pytest.MonkeyPatch):
     """The table comes with the extra `models`; None, not False: check then says what to install."""
     monkeypatch.setitem(sys.modules, "orchestrator.agents.models", None)
     assert priced("openai:gpt-4o") is None
+
+
+async def _spent(tmp_path: Path, *, overlap: bool, clients: int) -> tuple[dict[str, int], int]:
+    """Tokens of two nodes, and of their run; with ``overlap`` one call begins and ends inside the other."""
+    begun, over = anyio.Event(), anyio.Event()
+
+    async def answer(messages: list[Any], info: Any) -> Any:
+        if overlap and "FIRST" in str(messages):
+            begun.set()
+            await over.wait()
+        elif overlap:
+            await begun.wait()
+        yield "word " * (5 if "FIRST" in str(messages) else 3)
+        over.set()
+
+    for number in range(clients):
+        register_model(f"client-{number}", FunctionModel(stream_function=answer))
+    graph = OperationGraphBuilder()
+    one, other = Role("one", body="B", models=("client-0",)), Role("other", body="B", models=("client-0",))
+    last = other if clients == 1 else Role("one-too", body="B", models=("client-1",))
+    graph.add_operation(one, node_id="a", depends_on=[], instruction="FIRST one")
+    graph.add_operation(last, node_id="b", depends_on=[], instruction="second")
+    budget = Budget(concurrency=2 if overlap else 1)
+    async with Session(folder=tmp_path) as session:
+        result = await session.flow(graph, budget=budget)
+    used = {name: result[name].usage for name in ("a", "b")}
+    total = result.usage.input_tokens + result.usage.output_tokens
+    return {name: one.input_tokens + one.output_tokens for name, one in used.items()}, total
+
+
+async def test_usage_belongs_to_the_call(tmp_path: Path):
+    """COST 135, 136: roles that share a client, in turn or at once, or have one each: the same."""
+    apart, total = await _spent(tmp_path, overlap=False, clients=1)
+    assert apart["a"] > apart["b"] > 0
+    assert total == sum(apart.values())
+    assert await _spent(tmp_path, overlap=True, clients=1) == (apart, total)
+    assert await _spent(tmp_path, overlap=True, clients=2) == (apart, total)

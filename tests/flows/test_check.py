@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from orchestrator.core.commands import Finish, Start
+from orchestrator.core.machine import GraphMachine
+from orchestrator.core.spec import Plan
 from orchestrator.flows.flow import load_flow
 from orchestrator.flows.problems import Severity
+from tests.flows.counting import calls
 
 CAST = """
 from emissions import Finding, SpawnRequest, Verdict
@@ -333,3 +337,30 @@ def test_prices_that_cannot_be_told_are_a_warning(write):
     found = [one for one in load_flow(path).check(priced=lambda model: None) if "prices" in one.message]
     assert [(one.line, str(one.severity)) for one in found] == [(5, "warning")]
     assert not [one for one in load_flow(path).check() if "prices" in one.message]
+
+
+def test_a_chain_of_conditions_costs_twice_as_much_at_twice_its_length(write):
+    """bad-inputs 44: checking and judging a chain whose every node has a condition is linear."""
+
+    def cost(length):
+        rows = ["  n0: {role: typed}\n"]
+        rows += [
+            f"  n{i}: {{role: typed, after: [n{i - 1}], when: 'n{i - 1}.x == 1'}}\n" for i in range(1, length)
+        ]
+        flow = load_flow(write(f"{HEAD}nodes:\n{''.join(rows)}", f"chain{length}.yaml"))
+        assert not [one for one in flow.check() if one.severity is Severity.ERROR]
+        graph = flow.graph
+        started = Start("r", Plan(operations=tuple(graph.operations.values()), edges=tuple(graph.edges)))
+        machine = GraphMachine()
+
+        def run():
+            machine.handle(started, 0, ())
+            for number in range(length):
+                machine.handle(Finish(f"n{number}", 1, value=0), number + 1, (b'{"x":1}',))
+
+        cost = calls(flow.check), calls(run)
+        assert machine.state.ended == "completed"
+        return cost
+
+    for single, double in zip(cost(80), cost(160), strict=True):
+        assert double <= 2.3 * single

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from emissions import Finding, SpawnRequest, Verdict
 from orchestrator.core.spec import Gate, Undecided
@@ -14,6 +16,7 @@ from orchestrator.errors import OperationError
 from orchestrator.flows.builder import OperationGraphBuilder
 from orchestrator.flows.conditions import EdgeCondition
 from orchestrator.flows.draw import Arrow, Box, columns, draw, draw_mermaid, draw_text, picture
+from orchestrator.flows.flow import load_flow
 from roles import role
 
 
@@ -207,3 +210,30 @@ def test_columns_hold_every_node_once_and_respect_order(drawn):
         at = {name: number for number, column in enumerate(found) for name in column}
         assert all(at[a] < at[b] for a, b in edges)
         assert all(at[b] == 0 or any(at[a] == at[b] - 1 for a, c in edges if c == b) for b in range(count))
+
+
+def test_edges_survive_being_saved_and_read(tmp_path):
+    """DRAW 151: an edge is data: all are there each time; one to nothing is reported, not dropped."""
+    path = tmp_path / "flow.yaml"
+    nodes = "".join(
+        f"  n{i}: {{role: critic, after: [{', '.join(f'n{j}' for j in range(i))}]}}\n" for i in range(6)
+    )
+    path.write_text(f"version: 1\nname: demo\nnodes:\n{nodes}")
+    edges = load_flow(path).graph.edges
+    assert len(edges) == 15
+    yaml = YAML()
+    for _ in range(50):
+        path.write_text(_dumped(yaml, yaml.load(path.read_text())))
+        assert load_flow(path).graph.edges == edges
+    data = yaml.load(path.read_text())
+    data["nodes"]["n5"]["after"].append("nowhere")
+    path.write_text(_dumped(yaml, data))
+    assert any(
+        "comes after 'nowhere', which does not exist" in one.message for one in load_flow(path).check()
+    )
+
+
+def _dumped(yaml, data):
+    stream = io.StringIO()
+    yaml.dump(data, stream)
+    return stream.getvalue()

@@ -118,6 +118,28 @@ async def test_its_failure_fails_the_node(write, change, why):
     assert result["last"].reason == "blocked by inner (failed)"
 
 
+@pytest.mark.parametrize("applies", [False, True])
+async def test_a_flow_that_does_not_apply_is_no_failure(write, applies):
+    """PROP 15: nothing of it was to run: the node is skipped with the cause, and the run goes on."""
+    inner = INNER.replace("role: shout,", "role: shout, when: \"args.text == 'hello'\",")
+    inner = inner.replace("${loud}", "${default(loud, '')}")
+    parent = PARENT.replace(
+        "outputs:", '  more: {role: say, after: [first, inner], with: {text: "on"}}\noutputs:'
+    )
+    async with Session() as session:
+        path = write(inner=inner, parent=parent)
+        result = await session.flow(path, args={"word": "hello" if applies else "no"})
+    assert result.reason is RunReason.COMPLETED
+    assert result["more"].status == "completed"
+    if applies:
+        assert result["last"].value == "HELLO!"
+        return
+    why = "loud: condition was false: args.text == 'hello'"
+    assert result["inner"].status == "skipped"
+    assert result["inner"].reason == f"nothing of inner.yaml applied (run {result.run}.inner): {why}"
+    assert result["last"].status == "skipped"
+
+
 async def test_each_try_is_a_run_of_its_own(write):
     """A retry begins another child run; attempts that a crash cost do not."""
     parent = PARENT.replace("inner.yaml,", "inner.yaml, retry: 2,")

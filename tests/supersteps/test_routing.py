@@ -272,3 +272,41 @@ async def test_X8_a_limit_of_one_finishes_a_fan():
 async def test_the_configs_of_langgraph_are_refused_with_where_they_go():
     with pytest.raises(GraphError.__base__, match="thread_id="):
         await chain("a").invoke({"log": []}, config={"configurable": {"thread_id": "1"}})
+
+
+@pytest.mark.parametrize("table", [None, {"end": END, "b": "b", "c": "c"}])
+@pytest.mark.parametrize(
+    ("given", "log", "fault"),
+    [
+        ("end", ["a"], ""),
+        (["b", "b"], ["a", "b"], ""),
+        (["b", "c"], ["a", "b", "c"], ""),
+        ([], ["a"], ""),
+        ("nowhere", ["a"], "'nowhere'"),
+        (None, ["a"], "gave None"),
+    ],
+)
+async def test_what_a_router_may_give(table, given, log, fault):
+    """COND 33: END always; an unknown name or None fails its node; [] leads nowhere; duplicates run once."""
+    told = END if given == "end" and table is None else given
+    graph = built("a", "b", "c").add_edge(START, "a")
+    graph.add_conditional_edges("a", lambda _state: told, table)
+    result = await graph.compile().invoke({"log": []})
+    assert result.state["log"] == ([] if fault else log)
+    assert [one.node for one in result.failures] == (["a"] if fault else [])
+    if fault:
+        assert fault in result.failures[0].message
+        assert "b" in result.failures[0].message.partition(fault)[2] or given is None
+
+
+@pytest.mark.parametrize(("how", "log"), [("goto", ["c", "d"]), ("also", ["b", "c", "c", "d", "d"])])
+async def test_a_jump_replaces_or_adds_as_it_says(how, log):
+    """COND 34: A -> B -> C -> D, A jumps to C: goto replaces the edge, so D runs once; also adds to it."""
+
+    async def jumps(_state):
+        return Command(**{how: "c"})
+
+    graph = built("b", "c", "d").add_node("a", jumps)
+    graph.add_edge(START, "a").add_edge("a", "b").add_edge("b", "c").add_edge("c", "d")
+    result = await graph.compile().invoke({"log": []})
+    assert sorted(result.state["log"]) == log
