@@ -60,7 +60,7 @@ class Lazy(Mapping[str, object]):
         return len(self._names)
 
 
-class Scope(Lazy):
+class _Scope(Lazy):
     """What can be named, of which the near part is listed and the rest is found when it is asked for.
 
     Most conditions name what the node waits for: in a long chain it would cost more to list all above it.
@@ -124,7 +124,7 @@ def edge_scope(state: RunState, source: NodeState) -> Mapping[str, object]:
 
     names = dict.fromkeys(("result", "status", "context", "args", "nodes", "emissions"))
     near = {source.op.name: None, **names}
-    return Scope(near, reach, make)
+    return _Scope(near, reach, make)
 
 
 def node_scope(
@@ -155,7 +155,7 @@ def node_scope(
     names = dict.fromkeys(("args", "context", "nodes", "emissions"))
     own = {} if one is None else dict.fromkeys((one.name, INDEX))
     near = {**names, **own, **dict.fromkeys(direct)}
-    return Scope(near, reach, make)
+    return _Scope(near, reach, make)
 
 
 class _Reach:
