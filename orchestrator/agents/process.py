@@ -18,6 +18,7 @@ from emissions import EMISSIONS, parse_mapping
 from orchestrator.agents.branches import Message
 from orchestrator.agents.children import Child, ProgramError, with_child
 from orchestrator.agents.jobs import Job, emitted
+from orchestrator.agents.secrecy import redacted, redacted_data
 from orchestrator.agents.surroundings import environment, located
 from orchestrator.core.encoding import decoded, encoded
 from roles.programs import INSTRUCTION, Program
@@ -123,6 +124,8 @@ class _Talk:
             await self._child.say_no_more()
 
     async def line(self, line: str) -> None:
+        # what it was given by name it may print, and nobody may keep
+        line = redacted(line)
         if self._program.protocol == "text":
             self._out.append(line)
             if line.strip():
@@ -176,6 +179,6 @@ def result_of(folder: Path, name: str) -> Any:
             f"its result {name} is not there; the program has to write it in its working folder"
         )
     try:
-        return decoded(file.read_bytes())
+        return redacted_data(decoded(file.read_bytes()))
     except ValueError as error:
         raise ProgramError(f"its result {name} cannot be read: {error}") from None

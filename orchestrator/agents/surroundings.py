@@ -41,7 +41,15 @@ def environment(names: Sequence[str], who: str) -> dict[str, str]:
 def located(argv: Sequence[str], origin: str) -> list[str]:
     """Arguments; one that names a file beside the declaration means that file."""
     folder = base(origin)
-    return [str(folder / word) if (folder / word).is_file() else word for word in argv]
+    return [str(folder / word) if _is_file(folder / word) else word for word in argv]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        # an argument that no file could be called, such as the text of a script
+        return False
 
 
 def base(origin: str) -> Path:

@@ -10,7 +10,7 @@ from typing import Any, Final, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
-from orchestrator.agents.secrecy import redacted
+from orchestrator.agents.secrecy import redacted, redacted_data
 from orchestrator.core.encoding import decoded, encoded
 from orchestrator.errors import ExecutionError, OperationError
 from roles import Tool
@@ -57,7 +57,7 @@ class ReadyTool:
         """
         value = await self.perform(arguments)
         try:
-            return decoded(encoded(_ANYTHING.dump_python(value, mode="json")))
+            return redacted_data(decoded(encoded(_ANYTHING.dump_python(value, mode="json"))))
         except (ValueError, TypeError, RecursionError) as error:
             raise ToolError(f"{self.name} gave {type(value).__name__}, which is not JSON: {error}") from None
 

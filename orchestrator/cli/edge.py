@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, TextIO
 
+from orchestrator.agents.secrecy import redacted
+
 __all__ = [
     "clean",
     "clean_json",
@@ -88,8 +90,8 @@ def say_json(raw: bytes) -> None:
 
 
 def note(text: object) -> None:
-    """Write lines to stderr."""
-    write(sys.stderr, clean_lines(text) + "\n")
+    """Write lines to stderr; an error of somebody else's may quote a key."""
+    write(sys.stderr, clean_lines(redacted(str(text))) + "\n")
 
 
 def write(stream: TextIO | None, text: str | bytes) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 from structlog.types import EventDict, Processor
 
+from orchestrator.agents.secrecy import redacted
 from orchestrator.cli.edge import clean, clean_lines, is_terminal, write
 
 __all__ = ["configure_logs"]
@@ -56,7 +57,7 @@ class _Stderr(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            write(sys.stderr, self.format(record) + "\n")
+            write(sys.stderr, redacted(self.format(record)) + "\n")
         except Exception:  # noqa: BLE001 (logging's own way: a log line cannot fail what it tells about)
             self.handleError(record)
 

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from emissions import Accepted, Emission, Receipt, Refused, stamp
+from orchestrator.agents.secrecy import redacted
 from orchestrator.core.commands import (
     Answer,
     AttemptStopped,
@@ -284,7 +285,7 @@ class Engine:
     def progress(self, node: NodeState, attempt: int, text: str) -> None:
         """Say on the notice lane what a node reports; not journaled."""
         if not self.bus.silent and not self.closed:
-            data = {"text": text}
+            data = {"text": redacted(text)}
             envelope = Envelope(
                 self.run_id,
                 None,

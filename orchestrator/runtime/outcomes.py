@@ -23,6 +23,7 @@ from emissions import (
     stamp,
 )
 from orchestrator.agents.jobs import QuotaError
+from orchestrator.agents.secrecy import redacted
 from orchestrator.core.commands import EmissionIn, Finish, Proposal
 from orchestrator.core.context import view_of
 from orchestrator.core.facts import Failure
@@ -360,8 +361,8 @@ def failure_of(error: BaseException, attempt: int, kind: str | None = None) -> F
     trace = ""
     if not issubclass(type(error), OrchestratorError):
         trace = _looked_at(lambda: "".join(traceback.format_exception(error, limit=-8)), "traceback")
-    message = storable(_looked_at(lambda: str(source), "text"), _MESSAGE_LIMIT)
-    return Failure(storable(name), message, attempt, storable(trace[-_TRACE_LIMIT:]))
+    message = storable(redacted(_looked_at(lambda: str(source), "text")), _MESSAGE_LIMIT)
+    return Failure(storable(name), message, attempt, storable(redacted(trace)[-_TRACE_LIMIT:]))
 
 
 def _looked_at(look: Callable[[], str], what: str) -> str:

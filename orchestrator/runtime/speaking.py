@@ -14,6 +14,7 @@ from orchestrator.agents import Message
 from orchestrator.agents.backends import backend_for
 from orchestrator.agents.jobs import Job, Spent
 from orchestrator.agents.providers import rate_of
+from orchestrator.agents.secrecy import redacted_data
 from orchestrator.agents.tools import ReadyTool
 from orchestrator.agents.verbs import choice_fault, read_already, shaped
 from orchestrator.core.commands import EmissionIn, Emit, Usage
@@ -65,6 +66,8 @@ async def speak(engine: Engine, node: NodeState, role: Role, turn: RoleTurn) -> 
     job = _job(engine, node, turn, role, brief)
     job = replace(job, prompt=prompt, history=history, fault=judge, tools=tuple(tools.values()))
     value = await backend_for(job)(job)
+    if role.program is not None:
+        value = redacted_data(value)
     if role.program is not None and role.program.result is None and role.program.protocol == "text":
         turn.text = None
     return value
@@ -91,7 +94,7 @@ def _job(engine: Engine, node: NodeState, turn: RoleTurn, role: Role, brief: Bri
         offered=offered(brief),
         returns=brief.returns,
         spend=spend,
-        say=turn.branch.extend,
+        say=turn.branch.extend if role.program is None else partial(_say_clean, turn.branch),
         read=read,
         refuse=lambda malformed: _refuse(engine, node, turn, malformed),
         heard=_Notes(engine, node, turn).heard,
@@ -100,6 +103,11 @@ def _job(engine: Engine, node: NodeState, turn: RoleTurn, role: Role, brief: Bri
         branch=turn.spoken_as,
         fresh=operation.fresh,
     )
+
+
+def _say_clean(branch: Any, messages: Sequence[Message]) -> None:
+    """What a program said, without the keys that it was given."""
+    branch.extend([replace(one, content=redacted_data(one.content)) for one in messages])
 
 
 def _refuse(engine: Engine, node: NodeState, turn: RoleTurn, malformed: Malformed) -> None:

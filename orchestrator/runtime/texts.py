@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from orchestrator.agents.secrecy import redacted
+
 __all__ = ["said", "storable"]
 
 
@@ -12,10 +14,10 @@ def storable(text: str, limit: int | None = None) -> str:
 
 
 def said(error: BaseException, limit: int | None = None) -> str:
-    """An exception as ``Type: text``, whatever asking for its text does."""
+    """An exception as ``Type: text``, without secrets, whatever asking for its text does."""
     name = type(error).__name__
     try:
         text = f"{name}: {error}"
     except BaseException as broken:  # noqa: BLE001 (the text of an exception is its author's code)
         text = f"{name}: (its text raised {type(broken).__name__})"
-    return storable(text, limit)
+    return storable(redacted(text), limit)

@@ -27,6 +27,7 @@ class Answer:
     Attributes:
         text: said in two parts. call: a tool's name and its arguments. status: 200 or an error's.
         headers: of an error. cut: the connection is closed in the middle. code: of an error.
+        echoes: its error quotes the key that it was called with.
         slow: nothing comes after the first part until the test is over. ended: why it ends.
     """
 
@@ -37,6 +38,7 @@ class Answer:
     cut: bool = False
     code: str = "error"
     slow: bool = False
+    echoes: bool = False
     ended: str = ""
 
 
@@ -71,7 +73,8 @@ def provider(*answers: Answer) -> Iterator[Provider]:
                 self._stream(answer)
 
         def _refuse(self, answer: Answer) -> None:
-            text = json.dumps({"error": {"message": "no", "code": answer.code, "type": answer.code}}).encode()
+            said = f"no, {self.headers['authorization']}" if answer.echoes else "no"
+            text = json.dumps({"error": {"message": said, "code": answer.code, "type": answer.code}}).encode()
             self.send_response(answer.status)
             for name, value in {"content-type": "application/json", **answer.headers}.items():
                 self.send_header(name, value)
