@@ -226,6 +226,11 @@ def steps(_cast: Any) -> None:
     in_process(_apart, threads.stepped)
 
 
+def cache(_cast: Any) -> None:
+    """A stepped graph whose second thread takes what the first has computed."""
+    in_process(_apart, threads.cached)
+
+
 async def _apart(what: Callable[[Session], Awaitable[None]]) -> None:
     clock = lambda: int(anyio.current_time() * 1e9)
     async with Session((threads.speaker,), journal=JOURNAL, clock=clock, folder=STAGE, seed=1) as live:
@@ -233,6 +238,7 @@ async def _apart(what: Callable[[Session], Awaitable[None]]) -> None:
 
 
 JOURNALS: Final[dict[str, Callable[[Any], None]]] = {
+    "cache": cache,
     "grown": grown,
     "flows": flows,
     "gates": gates,

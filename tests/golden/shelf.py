@@ -38,7 +38,8 @@ def written_out(journal: Path) -> tuple[str, str]:
     try:
         stamp = {name: connection.pragma(name) for name in ("application_id", "user_version")}
         kept = (
-            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
+            "AND name <> 'cache'"
         )
         layout = ";\n\n".join(sql for (sql,) in connection.execute(f"{kept} ORDER BY rowid"))
         layout += "".join(f";\n\nPRAGMA {name}={value}" for name, value in stamp.items()) + ";\n"

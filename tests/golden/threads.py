@@ -27,6 +27,7 @@ from orchestrator.supersteps import (
     END,
     START,
     Answer,
+    CachePolicy,
     CompiledGraph,
     Send,
     StateGraph,
@@ -137,6 +138,14 @@ def peopled(session: Session) -> CompiledGraph:
     )
     graph.add_edge("on", "critic").add_edge("helper", END)
     return graph.compile(session)
+
+
+async def cached(session: Session) -> None:
+    """A task that runs once, and one whose writes are taken from the cache."""
+    graph = StateGraph(State).add_node("counts", _says("counts", n=1), cache=CachePolicy())
+    app = graph.add_edge(START, "counts").compile(session)
+    for thread in ("first", "second"):
+        await app.invoke({"log": [], "n": 0}, thread_id=thread)
 
 
 async def talked(session: Session) -> None:
