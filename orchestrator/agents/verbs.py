@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -30,6 +31,10 @@ _STEPS: Final = (
     "what you need, then call the tools that get it. When you know enough, answer without a call. You have "
     "at most {steps} steps; after that there are no tools."
 )
+
+
+#: Where a fenced block begins: the rest of the line is its tag.
+_FENCE: Final = re.compile(r"^ {0,3}```+[^`\n]*\n", re.MULTILINE)
 
 
 def shaped(brief: Brief, verb: str) -> Brief:
@@ -106,13 +111,14 @@ def steps_of(parameters: Mapping[str, Any]) -> int:
 
 def read_already(text: str) -> Iterator[Any]:
     """The JSON that a text holds already, whole or in a fenced block: where it fits, no model is asked."""
-    for part in (text, *(part.partition("\n")[2] for part in text.split("```")[1::2])):
-        at = skip_blanks(part, 0)
+    for at in (0, *(fence.end() for fence in _FENCE.finditer(text))):
         try:
-            value, end = decode_at(part, at)
+            value, end = decode_at(text, skip_blanks(text, at))
         except NotJsonError:
             continue
-        if skip_blanks(part, end) == len(part) and find_fault(value) is None:
+        # the decoder says where a value ends: a fence inside of one of its texts is data
+        rest = text[skip_blanks(text, end) :]
+        if (not rest or (at and rest.startswith("```"))) and find_fault(value) is None:
             yield value
 
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pydantic_ai")
 
 from pydantic_ai.exceptions import ModelHTTPError, ModelRateLimitError
-from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart
 
 from orchestrator import Finding, OperationGraphBuilder, Role, Session, role
 from tests.agents.scripts import Whole, answers, scripted, told
@@ -88,6 +88,32 @@ async def test_an_answer_that_was_cut_off(tmp_path: Path):
     assert "cut off at the limit of output" in result["work"].error.message
     assert result["work"].usage.requests == 1
     assert result["work"].usage.output_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ended", "words"),
+    [
+        ('{"n": 1', "length", "limit"),
+        (None, "length", "limit"),
+        ('{"n": 1}', "tool_call", ""),
+    ],
+)
+async def test_an_object_that_was_cut_off(arguments: str | None, ended: Any, words: str, tmp_path: Path):
+    """PARSE 133: half an object, an empty answer: cut off, the limit named; a whole one passes."""
+
+    def whole(_messages: list[Any], info: Any) -> ModelResponse:
+        call = ToolCallPart(info.output_tools[0].name, arguments)
+        parts: list[Any] = [TextPart("")] if arguments is None else [call]
+        return ModelResponse(parts=parts, finish_reason=ended)
+
+    Whole("halves", whole)
+    shape = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    result, _ = await ran(Role("r", body="B", returns=shape, models=("halves",)), tmp_path)
+    if words:
+        assert result["work"].error.type == "ModelError"
+        assert words in result["work"].error.message
+    else:
+        assert result["work"].value == {"n": 1}
 
 
 async def test_a_model_that_calls_for_ever(tmp_path: Path):

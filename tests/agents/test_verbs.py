@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pydantic_ai")
 
 from orchestrator import Finding, OperationGraphBuilder, Role, Session, SpawnRequest, Turn, load_flow, role
+from orchestrator.agents.verbs import read_already
 from orchestrator.core.spec import Operation
 from orchestrator.core.verbs import VERBS, verb_fault
 from orchestrator.errors import FlowError, OperationError
@@ -136,6 +137,27 @@ async def test_parse_reads_json_without_a_model(tmp_path: Path):
     assert node.value == {"n": 3}
     assert node.usage.requests == 1
     assert left == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"n": 1}', [{"n": 1}]),
+        ('```json\n{"n": 1}\n```\nand {braces} in prose {', [{"n": 1}]),
+        ('one\n```\n{"n": 1}\n```\ntwo\n```json\n{"n": 2}\n```', [{"n": 1}, {"n": 2}]),
+        ('{"n": "```json\\n{}\\n```"}', [{"n": "```json\n{}\n```"}]),
+        ('So:\n```json\n{"n": "a ```b``` c"}\n```', [{"n": "a ```b``` c"}]),
+        ('```json\n{"n": 1', []),
+        ('```json\n{"n": 1} or so\n```', []),
+        ('I read [a, b], then {"n": 1} came', []),
+        ('{"n": 1, "n": 2}', []),
+        ('{"n": NaN}', []),
+        ("", []),
+    ],
+)
+def test_what_a_text_holds_already(text: str, found: list[Any]):
+    """PARSE 130-132 for parse: a real decoder says where a value ends; what is unclear a model reads."""
+    assert list(read_already(text)) == found
 
 
 async def test_parse_into_what_is_no_object(tmp_path: Path):
