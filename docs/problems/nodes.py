@@ -223,7 +223,7 @@ ROWS: Final[dict[str, list[Row]]] = {
         ),
         (
             (
-                "role … names the tool …, which nobody has…: write @tool over its function, or McpServer, in a file of the cast",
+                "role … names the tool …, which nobody has: write @tool over its function, or McpServer, in a file of the cast…",
                 "…: a tool or server called … stands in another role file; rename one",
             ),
             "A role's tools are functions and servers of the cast, or of the session that runs it",

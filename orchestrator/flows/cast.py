@@ -27,12 +27,20 @@ class Cast:
         catalogue: every role, the library's included.
         own: names of the roles that stand in the document's own role files.
         complete: every role file could be loaded.
+        tools: names of the functions and servers in its role files that roles may use.
     """
 
-    __slots__ = ("catalogue", "complete", "own")
+    __slots__ = ("catalogue", "complete", "own", "tools")
 
-    def __init__(self, catalogue: Catalogue, own: frozenset[str], *, complete: bool = True) -> None:
-        self.catalogue, self.own, self.complete = catalogue, own, complete
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        own: frozenset[str],
+        *,
+        complete: bool = True,
+        tools: frozenset[str] = frozenset(),
+    ) -> None:
+        self.catalogue, self.own, self.complete, self.tools = catalogue, own, complete, tools
 
 
 def load_cast(source: Source, document: Document, folder: Path) -> tuple[Cast, list[Problem]]:
@@ -73,7 +81,7 @@ def load_cast(source: Source, document: Document, folder: Path) -> tuple[Cast, l
             message = f"your {', '.join(shared)} will be used, not the library's of the same name"
             problems.append(source.problem(("cast",), message, Severity.NOTE))
     complete = not any(problem.severity is Severity.ERROR for problem in problems)
-    return Cast(catalogue, frozenset(own), complete=complete), problems
+    return Cast(catalogue, frozenset(own), complete=complete, tools=frozenset(tools)), problems
 
 
 def _join(known: dict[str, Tool | McpServer], found: Mapping[str, Tool | McpServer], path: Path) -> None:

@@ -62,6 +62,7 @@ def _tools(source: Source, outline: Outline, name: str) -> Iterator[Problem]:
 def check_tools(source: Source, outline: Outline, tools: Collection[str]) -> Iterator[Problem]:
     """Names of tools that neither the cast nor the session (``tools``) has, once for each role."""
     seen: set[str] = set()
+    known = sorted({*tools, *outline.cast.tools})
     for name in outline.document.nodes:
         role = outline.role(name)
         if role is None or role.name in seen or role.fn is not None:
@@ -70,10 +71,10 @@ def check_tools(source: Source, outline: Outline, tools: Collection[str]) -> Ite
         for tool in role.tools:
             # one of the cast is bound to its function or server already
             if isinstance(tool, str) and not _known(tool, tools):
-                near = suggestion(tool, tools) if tools else ""
+                near = suggestion(tool, known) if known else ""
                 message = (
-                    f"role {role.name} names the tool {tool!r}, which nobody has{near}: "
-                    "write @tool over its function, or McpServer, in a file of the cast"
+                    f"role {role.name} names the tool {tool!r}, which nobody has: "
+                    f"write @tool over its function, or McpServer, in a file of the cast{near}"
                 )
                 yield source.problem(("nodes", name, "role"), message)
 

@@ -194,6 +194,7 @@ def test_an_unknown_tool_is_found_by_check(tmp_path: Path):
     flow = load_flow(cast(tmp_path, "look_upp"))
     (problem,) = flow.check()
     assert "role reader names the tool 'look_upp', which nobody has" in problem.message
+    assert "did you mean 'look_up'?" in problem.message
     assert flow.check(tools=["look_upp"]) == []
     with pytest.raises(FlowError, match="look_upp"):
         flow.bind()
@@ -338,6 +339,22 @@ class TestModels:
             assert child.error is None
             said = json.loads(child.value["text"])
             assert [name for name in said["offered"] if not name.startswith("emit_")] == offered
+
+    async def test_the_role_above_has_its_own(self, scripted: Any, tmp_path: Path):
+        """kernel.md 4: the author who says `escalates_to` grants the role above its tools."""
+        give_up = ("emit_escalation_request", {"reason": "too hard", "urgency": "blocked"})
+        below = Role(
+            "below", body="B", tools=(look_up,), models=(scripted("below", give_up),), escalates_to="above"
+        )
+        above = Role("above", body="B", tools=(breaks,), models=(scripted("above"),))
+        graph = OperationGraphBuilder()
+        graph.add_operation(below, node_id="work", depends_on=[])
+        async with Session(roles=[above], folder=tmp_path) as session:
+            result = await session.flow(graph)
+        child = next(one for one in result.nodes.values() if one.role == "above")
+        assert child.error is None
+        said = json.loads(child.value["text"])
+        assert [name for name in said["offered"] if not name.startswith("emit_")] == ["breaks"]
 
     async def test_a_planned_node_says_what_its_role_is_granted(self, scripted: Any, tmp_path: Path):
         """Narrowed in the plan, it is narrowed for every child of that role, unless the emitter has more."""
