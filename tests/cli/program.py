@@ -161,11 +161,11 @@ def call(*words: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProc
 def started(words: Sequence[str], cwd: Path, env: Mapping[str, str], *streams: int) -> Process | Popen[bytes]:
     """The command, with standard output and error: forked from a process that has loaded it.
 
-    A new interpreter where the environment says how one is to be.
+    A new interpreter where the environment says how one is to be, or the system has no descriptor of a process.
     """
     told = {key for key in env if key.startswith(("PYTHON", "LANG", "LC_"))} - {"PYTHONPATH"}
     with Path(os.devnull).open("rb") as nothing:
-        if any(env[key] != os.environ.get(key) for key in told):
+        if not hasattr(os, "pidfd_open") or any(env[key] != os.environ.get(key) for key in told):
             out, error = streams
             return Popen([*COMMAND, *words], cwd=cwd, env=env, stdin=nothing, stdout=out, stderr=error)
         return start(words, cwd, env, nothing.fileno(), *streams)
