@@ -161,7 +161,7 @@ def call(*words: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProc
 def started(words: Sequence[str], cwd: Path, env: Mapping[str, str], *streams: int) -> Process | Popen[bytes]:
     """The command, with standard output and error: forked from a process that has loaded it.
 
-    A new interpreter where the environment says how one is to be, or the system has no descriptor of a process.
+    A new interpreter where the environment says how one is to be, or where a process has no descriptor.
     """
     told = {key for key in env if key.startswith(("PYTHON", "LANG", "LC_"))} - {"PYTHONPATH"}
     with Path(os.devnull).open("rb") as nothing:
