@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from orchestrator.core.expressions import compile_expression
 from orchestrator.core.spec import Budget
 from orchestrator.flows.graph import Graph
 from orchestrator.testing.observed import Observed, edge_name, max_of, refusals_of, when_name
@@ -150,7 +151,17 @@ def _astray(seen: Sequence[Observed]) -> list[Finding]:
 
 def _never_ran(graph: Graph, seen: Sequence[Observed]) -> list[Finding]:
     ran = set().union(*(run.ran for run in seen))
-    return [Finding("never_ran", name, f"{name} never ran") for name in graph.operations if name not in ran]
+    found = []
+    for name, operation in graph.operations.items():
+        if name not in ran:
+            by_args = operation.when is not None and _of_arguments(operation.when)
+            why = (
+                f": {operation.when} depends on args alone; rehearse it with others (--arg)"
+                if by_args
+                else ""
+            )
+            found.append(Finding("never_ran", name, f"{name} never ran{why}"))
+    return found
 
 
 def _gates(graph: Graph, seen: Sequence[Observed]) -> list[Finding]:
@@ -181,16 +192,19 @@ def _ungated(seen: Sequence[Observed]) -> list[Finding]:
 
 
 def _conditions(graph: Graph, seen: Sequence[Observed]) -> list[Finding]:
-    """Conditions that went one way only; an ``else`` only mirrors the others of its source."""
+    """Conditions that went one way only; an ``else`` only mirrors the others of its source.
+
+    One that names arguments alone went the way of the arguments that rehearsals had: no news of the flow.
+    """
     names = [
         when_name(name, operation.when)
         for name, operation in graph.operations.items()
-        if operation.when is not None
+        if operation.when is not None and not _of_arguments(operation.when)
     ]
     names += [
         edge_name(edge.source, edge.target, edge.when)
         for edge in graph.edges
-        if edge.when is not None and edge.label != "else"
+        if edge.when is not None and edge.label != "else" and not _of_arguments(edge.when)
     ]
     found = []
     for name in names:
@@ -201,6 +215,11 @@ def _conditions(graph: Graph, seen: Sequence[Observed]) -> list[Finding]:
                 told = f"never {str(way).lower()}: {name} (judged in {_times(len(judged))})"
                 found.append(Finding(kind, name, told))
     return found
+
+
+def _of_arguments(when: str) -> bool:
+    """Whether a condition depends on the arguments of the run and on nothing else."""
+    return set(compile_expression(when).names) == {"args"}
 
 
 def _conflicts(seen: Sequence[Observed]) -> list[Finding]:

@@ -86,6 +86,17 @@ def test_never_true_and_never_false(tmp_path: Path):
     }
 
 
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_condition_on_arguments_alone(tmp_path: Path, fast: bool):
+    """It goes the way of the arguments: no finding, but what never ran for it is one, and says why."""
+    head = "args: {fast: {type: bool, default: true}}"
+    path = flow(tmp_path, "  a: {role: plain}\n  b: {role: plain, after: [a], when: args.fast}", head)
+    seen = rehearse(path, SEEDS, args={"fast": fast})
+    assert [one.kind for one in seen.findings] == ([] if fast else ["never_ran"])
+    if not fast:
+        assert "args.fast depends on args alone" in seen.findings[0].message
+
+
 def test_a_gate_that_cannot_pass(tmp_path: Path):
     """Its instruction names what may be missing whenever something else holds."""
     path = flow(
@@ -139,10 +150,8 @@ def test_arguments_are_drawn_or_given(tmp_path: Path):
     assert found(path) == set()
     given = rehearse(path, SEEDS, args={"mode": "slow", "n": 2})
     assert {use.name: use.limit for use in given.budgets}["spawns"] == 2
-    assert {(one.kind, one.where) for one in given.findings} == {
-        ("never_ran", "b"),
-        ("never_true", "b when args.mode == 'fast'"),
-    }
+    # what depends on arguments alone went their way
+    assert {(one.kind, one.where) for one in given.findings} == {("never_ran", "b")}
 
 
 def test_rounds(tmp_path: Path):
