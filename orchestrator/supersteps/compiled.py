@@ -173,6 +173,17 @@ class CompiledGraph:
         """
         return self._driver.fork(thread_id, at, name)
 
+    async def delete_thread(self, thread_id: str) -> bool:
+        """Remove a thread with its history and its child runs; other threads and forks of it stay.
+
+        Returns:
+            False if there is none: that is no error.
+
+        Raises:
+            RunOwnedError: somebody drives it. OperationError: it is a run of a graph.
+        """
+        return self._driver.delete(thread_id)
+
     async def clear_cache(self, nodes: Sequence[str] | None = None) -> int:
         """Forget what cached nodes wrote, of all nodes or of these, for every thread of this graph's name.
 

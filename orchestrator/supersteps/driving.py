@@ -29,7 +29,7 @@ from orchestrator.supersteps.caching import cache_of
 from orchestrator.supersteps.calling import call
 from orchestrator.supersteps.engine import StepEngine
 from orchestrator.supersteps.holding import held
-from orchestrator.supersteps.keeping import answers_below, copied, copy_children, rewind, upto
+from orchestrator.supersteps.keeping import answers_below, copied, copy_children, delete, rewind, upto
 from orchestrator.supersteps.looking import history, interrupts_of, result_of, snapshot
 from orchestrator.supersteps.results import Interrupt, StateSnapshot, StepResult
 from orchestrator.supersteps.threads import Thread, Threads, threads_of
@@ -256,6 +256,16 @@ class Driver:
                 engine.tell(Drain())
                 return True
         return False
+
+    def delete(self, thread_id: str) -> bool:
+        """Remove a thread with its children; False if there is none."""
+        if not self.session.store.exists(thread_id):
+            return False
+        # nobody, here or elsewhere, goes on with it meanwhile
+        with self._threads.owned(thread_id, self.blueprint.name):
+            pass
+        delete(self._threads, thread_id)
+        return True
 
     def clear_cache(self, nodes: Sequence[str] | None) -> int:
         """Forget what cached nodes of this graph wrote."""
