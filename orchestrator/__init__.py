@@ -105,9 +105,9 @@ if TYPE_CHECKING:
     from orchestrator.runtime.results import RunResult as RunResult
     from orchestrator.runtime.results import Usage as Usage
     from orchestrator.runtime.run import Run as Run
-    from orchestrator.runtime.session import Session as Session
-    from orchestrator.runtime.sync import run_sync as run_sync
     from orchestrator.runtime.views import RunView as RunView
+    from orchestrator.supersteps.sessions import Session as Session
+    from orchestrator.supersteps.sessions import run_sync as run_sync
     from roles import Artifact as Artifact
     from roles import Catalogue as Catalogue
     from roles import Emitted as Emitted
@@ -312,7 +312,7 @@ _HOMES = {
     "RunReason": "orchestrator.core.status",
     "RunResult": "orchestrator.runtime.results",
     "RunView": "orchestrator.runtime.views",
-    "Session": "orchestrator.runtime.session",
+    "Session": "orchestrator.supersteps.sessions",
     "Severity": "emissions",
     "SpawnRequest": "emissions",
     "NodeStatus": "orchestrator.core.status",
@@ -336,7 +336,7 @@ _HOMES = {
     "load_roles": "roles",
     "role": "roles",
     "open_journal": "orchestrator.journal.reading",
-    "run_sync": "orchestrator.runtime.sync",
+    "run_sync": "orchestrator.supersteps.sessions",
     "tool": "roles",
 }
 

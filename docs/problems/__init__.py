@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.problems import documents, expressions, nodes, surroundings
+from docs.problems import documents, expressions, nodes, steps, surroundings
 from docs.problems.rows import Row
 
 PROBLEMS: Final[dict[str, list[Row]]] = {
@@ -16,4 +16,5 @@ PROBLEMS: Final[dict[str, list[Row]]] = {
     **nodes.ROWS,
     **expressions.ROWS,
     **surroundings.ROWS,
+    **steps.ROWS,
 }

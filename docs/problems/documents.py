@@ -106,10 +106,5 @@ ROWS: Final[dict[str, list[Row]]] = {
             "The value is of another type, or out of its bounds",
             "Write one of the forms that the message ends in",
         ),
-        (
-            ("… is part of the format, but this version does not run it yet; leave it out",),
-            "The key is known by name only",
-            "Leave it out, or wait for the release that runs it",
-        ),
     ],
 }

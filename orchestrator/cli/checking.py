@@ -24,6 +24,7 @@ from orchestrator.flows.refusals import with_refusals
 
 __all__ = ["check", "schema"]
 
+_STEPS: Final = {"steps": "steps", "visits": "visits of one node", "tasks": "tasks"}
 _LIMITS: Final = ("tokens", "cost_usd", "wall_clock")
 
 
@@ -93,6 +94,8 @@ def _budget(flow: Flow) -> dict[str, Any]:
         found |= {name: getattr(budget, name) for name in ("spawns", "depth", "escalations", "concurrency")}
         found |= {name: getattr(budget, name) for name in _LIMITS}
         added += flow.document.max_nodes or 0
+        if flow.stepped:
+            return {"budget": found | {name: getattr(budget, name) for name in _STEPS}}
         again, worked = _again(flow, found)
         found["worst_case_nodes"] = found["planned_nodes"] + instances + again + added
         found["worst_case_attempts"] = worked + added * most
@@ -177,6 +180,9 @@ def _budget_lines(found: Mapping[str, Any]) -> list[str]:
     )
     limits = [f"{name} {found[name]:,}{_from(stated, name)}" for name in _LIMITS if found[name] is not None]
     lines.append(f"  limits: {', '.join(limits) or 'none on tokens, cost or time'}")
+    if "steps" in found:
+        some = [f"{found[name]:,} {word}" for name, word in _STEPS.items() if found[name] is not None]
+        return [*lines, f"  a run: at most {', '.join(some)}"]
     worst = _count(found["worst_case_nodes"], "node")
     return [*lines, f"  worst case: {worst}, {_count(found['worst_case_attempts'], 'attempt')}"]
 

@@ -155,6 +155,8 @@ def _meant(options: ControlOptions, waiting: list[Open], state: RunState) -> Ope
     named = state.resolve(word)
     name = word if named is None else named.op.name
     found = [one for one in waiting if one.key == word] or [one for one in waiting if one.node == name]
+    # of a stepped run a node's name means its task
+    found = found or [one for one in waiting if one.node.partition("@")[0] == word]
     if len(found) == 1:
         return found[0]
     if found and found[0].key == word:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator.cli.edge import say
@@ -10,10 +11,13 @@ from orchestrator.cli.opening import open_flow
 from orchestrator.cli.options import DrawOptions
 from orchestrator.core.spec import EdgeKind
 from orchestrator.core.state import EdgeState, NodeState, RunState
+from orchestrator.core.supersteps.plan import END
+from orchestrator.core.supersteps.state import StepState
 from orchestrator.errors import OperationError
 from orchestrator.flows.draw import Arrow, Box, Kind, draw_mermaid, draw_text, kind_of
 from orchestrator.flows.draw import draw as draw_flow
-from orchestrator.runtime.projections import display_state
+from orchestrator.flows.steps import BEGIN, FINISH
+from orchestrator.runtime.projections import display_state, shown_nodes
 
 __all__ = ["draw", "picture_of"]
 
@@ -36,6 +40,8 @@ def draw(options: DrawOptions) -> int:
 
 def picture_of(state: RunState) -> tuple[list[Box], list[Arrow]]:
     """The boxes and arrows of a run: planned nodes and grown ones, each with where it stands."""
+    if state.steps is not None:
+        return _stepped(state.steps, shown_nodes(state))
     planned = {operation.name for operation in state.plan.operations}
     boxes = [_box(node, planned=node.op.name in planned) for node in state.nodes.values()]
     arrows = [_arrow(edge) for node in state.nodes.values() for edge in node.ins]
@@ -45,6 +51,26 @@ def picture_of(state: RunState) -> tuple[list[Box], list[Arrow]]:
         for node in state.nodes.values()
         if node.sent_back_by is not None and not any(_of_round(state, node, edge) for edge in node.ins)
     ]
+    return boxes, arrows
+
+
+def _stepped(steps: StepState, nodes: Mapping[str, NodeState]) -> tuple[list[Box], list[Arrow]]:
+    """The graph of a stepped run; each node with how often it ran and where its newest task stands."""
+    boxes, arrows = [Box(BEGIN, BEGIN)], [Arrow(BEGIN, target) for target in steps.plan.entry]
+    for name, spec in steps.nodes.items():
+        node, who = nodes.get(name), spec.operation.role
+        label = name if who in (None, name) else f"{name} ({who})"
+        if visits := steps.visits.get(name):
+            label += f", {visits} {'visit' if visits == 1 else 'visits'}"
+        if node is not None and node.judgement is not None:
+            label += f": {node.judgement}"
+        kind: Kind = "gate" if spec.operation.gate is not None else kind_of(spec.operation)
+        boxes.append(Box(name, label, None if node is None else display_state(node.status), kind))
+        arrows += [Arrow(name, FINISH if target == END else target) for target in spec.targets]
+        arrows += [Arrow(name, target, "if") for target in spec.branches or ()]
+    arrows += [Arrow(one, join.target, "join") for join in steps.plan.joins for one in join.sources]
+    if any(arrow.target == FINISH for arrow in arrows):
+        boxes.append(Box(FINISH, FINISH))
     return boxes, arrows
 
 

@@ -21,8 +21,8 @@ from orchestrator.journal.files import Fsync
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.run import Run
-from orchestrator.runtime.session import Session
 from orchestrator.runtime.wiring import DEFAULT_GRACE
+from orchestrator.supersteps.sessions import Session
 from roles import Role
 
 __all__ = ["Begin", "Finish", "Job", "drive"]

@@ -45,6 +45,10 @@ def fork(options: ForkOptions) -> int:
     if not records:
         raise UsageError(f"run {origin} was killed before it began: there is nothing to share")
     whole = folded(records)
+    if whole.steps is not None:
+        raise UsageError(
+            f"run {origin} ran in steps; where its graph is compiled in code: app.fork(thread, at=CHECKPOINT)"
+        )
     change = _Change(
         whole.in_round(change.at) if isinstance(change.at, str) else change.at,
         in_rounds(whole, change.values),

@@ -10,6 +10,7 @@ from orchestrator.cli.drawing import picture_of
 from orchestrator.cli.edge import clean
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.flows.draw import Arrow, Box, columns
+from orchestrator.runtime.projections import shown_nodes
 
 __all__ = ["graph"]
 
@@ -27,6 +28,9 @@ _ARROWS: Final = 4_000
 def graph(state: RunState) -> str:
     """The SVG; every name in it is text, whatever characters it has."""
     boxes, arrows = picture_of(state)
+    nodes = shown_nodes(state)
+    boxes = [box for box in boxes if box.name in nodes]
+    arrows = [arrow for arrow in arrows if arrow.source in nodes and arrow.target in nodes]
     if not boxes:
         return "<p>The run has no node.</p>"
     grid = _folded(columns([box.name for box in boxes], [(arrow.source, arrow.target) for arrow in arrows]))
@@ -35,7 +39,7 @@ def graph(state: RunState) -> str:
     height = max(map(len, grid)) * _DOWN + 4
     parts = [f'<svg width="{width}" height="{height}" role="img" aria-label="graph of the run">']
     parts += _arrows(arrows[:_ARROWS], places)
-    parts += [_box(box, places[box.name], _class(state.nodes[box.name], box)) for box in boxes]
+    parts += [_box(box, places[box.name], _class(nodes[box.name], box)) for box in boxes]
     parts.append("</svg>")
     if len(arrows) > _ARROWS:
         parts.append(f"<p>{_ARROWS:,} of {len(arrows):,} arrows are drawn.</p>")

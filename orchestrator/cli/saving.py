@@ -28,6 +28,10 @@ def save_flow(options: SaveFlowOptions) -> int:
     if not source:
         raise UsageError(f"run {run.run_id} ran a graph made in code; its roles have no document to stand in")
     document = Path(source)
+    if run.state.steps is not None:
+        raise UsageError(
+            f"run {run.run_id} ran in steps: its graph did not grow, {document.name} says it all"
+        )
     told = saved(run.state, read_source(document).data, f"run {run.run_id} of {document.name}, as it grew")
     target = options.to or document.with_name(f"{run.state.name}-{run.run_id}.yaml")
     if target.parent.resolve() != document.parent.resolve():

@@ -24,7 +24,7 @@ from orchestrator.core.status import TERMINAL
 from orchestrator.core.story import story as tell
 from orchestrator.runtime.generations import Generation, generations
 from orchestrator.runtime.given import Given
-from orchestrator.runtime.projections import display_state
+from orchestrator.runtime.projections import display_state, shown_nodes
 from orchestrator.runtime.recorded import LIVE, RecordedRun, read_run
 from orchestrator.runtime.results import NodeResult, RunResult
 
@@ -81,7 +81,7 @@ def _shown(run: RecordedRun, result: RunResult, told: Told) -> Iterator[str]:
     yield from details(result, told)
     yield f"  last      {_ago(run.wall)}"
     yield ""
-    states = [_state(run.state, node) for node in run.state.nodes.values()]
+    states = [_state(run.state, node) for node in shown_nodes(run.state).values()]
     widths = [max((len(state) for state in states), default=0), max(map(len, result.nodes), default=0)]
     for state, node in zip(states, result.nodes.values(), strict=True):
         words = "  ".join(_words(node))
@@ -144,8 +144,17 @@ def _budget(state: RunState) -> Iterator[str]:
         "cost_usd": sum(node.cost_usd or 0.0 for node in nodes),
         "wall_clock": state.at / 1e9,
     }
+    names = list(_LIMITS)
+    if state.steps is not None:
+        steps = state.steps
+        agents = steps.agents
+        used["tokens"] += agents.input_tokens + agents.output_tokens
+        used["cost_usd"] += agents.cost_usd or 0.0
+        used["depth"] = max((task.depth for task in steps.active.values()), default=0)
+        used |= {"steps": steps.steps, "visits": max(steps.visits.values(), default=0), "tasks": steps.tasks}
+        names = [*(name for name in _LIMITS if name != "escalations"), "steps", "visits", "tasks"]
     yield f"{'limit':<12} {'used':>12}  {'of':>12}"
-    for name in _LIMITS:
+    for name in names:
         limit = getattr(state.budget, name)
         yield f"{name:<12} {_number(used[name]):>12}  {'no limit' if limit is None else _number(limit):>12}"
 
@@ -165,7 +174,10 @@ def story(options: StoryOptions) -> int:
     """
     with reading(options.journal) as (reader, _):
         run_id = find(reader, options.run)
-        name = read_run(reader, run_id).state.in_round(options.node)
+        state = read_run(reader, run_id).state
+        name = state.in_round(options.node)
+        if state.steps is not None and name in (newest := shown_nodes(state)):
+            name = newest[name].op.name
         lines = tell(reader.records(run_id), name)
         run = RecordedRun(run_id)
         lives = generations(run, reader.records(run_id), name)

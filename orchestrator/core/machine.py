@@ -23,9 +23,10 @@ from orchestrator.core.restoring import known_nodes
 from orchestrator.core.resuming import resume
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import Status
+from orchestrator.core.supersteps.commands import GoOn, Open, Request
 from orchestrator.core.table import settle
 
-__all__ = ["HANDLERS", "GraphMachine"]
+__all__ = ["HANDLERS", "GraphMachine", "control_in"]
 
 
 def _start(decision: Decision, command: c.Start) -> None:
@@ -52,14 +53,14 @@ def _start(decision: Decision, command: c.Start) -> None:
 def _resume(decision: Decision, command: c.Resume) -> None:
     resume(decision, command)
     for request in command.controls:
-        _control(decision, request)
+        control_in(decision, request)
 
 
 def _controlled(decision: Decision, command: c.Controlled) -> None:
-    _control(decision, command.request)
+    control_in(decision, command.request)
 
 
-def _control(decision: Decision, request: c.ControlIn) -> None:
+def control_in(decision: Decision, request: c.ControlIn | Request) -> None:
     """A request of another process: the same command, the same rule, and a fact that it was applied."""
     if request.fault:
         decision.fact(ControlApplied(request.control, "invalid", request.fault))
@@ -109,6 +110,10 @@ HANDLERS: Mapping[type[c.Command], Callable[[Decision, Any], None]] = {
 }
 
 
+#: Commands that say whether somebody answers questions while the run is live.
+_TOLD = frozenset({c.Start, c.Resume, Open, GoOn})
+
+
 class GraphMachine:
     """A run that starts a node when its predecessors have settled.
 
@@ -149,8 +154,8 @@ class GraphMachine:
         """Apply a recorded command's facts; nothing is decided again."""
         state, command, at = self.state, record.command, record.at
         state.at = at
-        if type(command) is c.Start or type(command) is c.Resume:
-            state.waits_for_answers = command.waits_for_answers
+        if type(command) in _TOLD:
+            state.waits_for_answers = command.waits_for_answers  # type: ignore[attr-defined]
         frame = Recorded(at, [bytes(value) for value in record.values])
         for fact in record.facts:
             state.facts += 1

@@ -183,6 +183,9 @@ class _Reach:
 
 def outputs_scope(state: RunState, custom: Mapping[str, Reducer] | None = None) -> Mapping[str, object]:
     """For a document's ``outputs``: every settled node."""
+    if state.steps is not None:
+        held = {key: _decode(raw) for key, raw in state.steps.channels.items()}
+        return {"args": _decode(state.plan.args), "context": held}
     settled = {name: None for name, node in state.nodes.items() if node.status in TERMINAL}
     last = view_at_end(state)
     bare = {name: _latest(state, name) for name in settled}

@@ -16,6 +16,7 @@ from orchestrator.flows.casting import check_casting
 from orchestrator.flows.check_files import check_files
 from orchestrator.flows.check_gates import check_gates
 from orchestrator.flows.check_kinds import around, kinds
+from orchestrator.flows.check_steps import check_only_steps, check_steps
 from orchestrator.flows.choices import check_choices, check_tools
 from orchestrator.flows.graph import topological_order
 from orchestrator.flows.includes import check_included
@@ -63,25 +64,30 @@ class _Checker:
         self.references = References(source, outline)
 
     def run(self, priced: Priced | None) -> Iterator[Problem]:
-        dependents = self.outline.dependents()
+        dependents, stepped = self.outline.dependents(), self.outline.stepped
         for name in self.document.nodes:
             yield from self._name(name)
             yield from self._performer(name)
-            yield from self._after(name)
+            yield from () if stepped else self._after(name)
             yield from self._gate(name, dependents)
             yield from self._rest(name)
             yield from kinds(self.source, self.outline, self.references, name)
             yield from self._expressions(name)
-        yield from self._edges()
-        yield from self._branches()
+        yield from check_steps(self.source, self.outline, self.references) if stepped else self._graph()
         yield from self._top()
-        yield from check_casting(self.source, self.outline)
         yield from check_files(self.source, self.outline)
-        yield from check_gates(self.source, self.outline)
         yield from check_choices(self.source, self.outline)
         yield from check_budgets(self.source, self.outline, self.references, priced)
-        yield from check_reach(self.source, self.outline)
         yield from self._secrets()
+
+    def _graph(self) -> Iterator[Problem]:
+        """What only a graph has, in which a node runs when its predecessors have settled."""
+        yield from self._edges()
+        yield from self._branches()
+        yield from check_casting(self.source, self.outline)
+        yield from check_gates(self.source, self.outline)
+        yield from check_only_steps(self.source, self.outline)
+        yield from check_reach(self.source, self.outline)
 
     def tell(
         self, place: Place, message: str, severity: Severity = Severity.ERROR, *, key: bool = False
@@ -164,7 +170,7 @@ class _Checker:
         if role is not None and not judges:
             message = f"{name} is a gate, but its role {role.name} does not declare Verdict; add it to emits="
             yield self.tell((*place, "gate"), message, key=True)
-        if name not in dependents:
+        if name not in dependents and not self.outline.stepped:
             yield self.tell(
                 (*place, "gate"), f"nothing depends on the gate {name}", Severity.WARNING, key=True
             )
@@ -278,8 +284,11 @@ class _Checker:
             if name not in catalogue:
                 message = f"there is no role {name!r}{suggestion(name, catalogue.names)}"
                 yield self.tell(("limits", "roles", name), message, key=True)
+        around = Surroundings(None)
+        if self.outline.stepped:
+            around = Surroundings(None, ("args", "context"), bare=False)
         for name, text in self.document.outputs.items():
-            yield from self.references.texts(("outputs", name), text, Surroundings(None))
+            yield from self.references.texts(("outputs", name), text, around)
 
     def _secrets(self) -> Iterator[Problem]:
         for place, text in walk_texts(self.source.data):

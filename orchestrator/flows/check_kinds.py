@@ -68,6 +68,8 @@ def kinds(source: Source, outline: Outline, references: References, name: str) -
 def around(outline: Outline, references: References, name: str) -> Surroundings:
     """What the texts and the condition of a node may name."""
     node = outline.node(name)
+    if outline.stepped:
+        return Surroundings(None, ("args", "context", "emissions"), bare=False)
     if node.for_each is None:
         return Surroundings(name)
     held = references.element(node.for_each, Surroundings(name))

@@ -101,11 +101,12 @@ def _form(what: str, model: str) -> str:
 
 def _inputs(source: Source, outline: Outline, name: str) -> Iterator[Problem]:
     shown = outline.node(name).inputs
-    before = dict.fromkeys(outline.sources(name))
+    before = dict.fromkeys(outline.document.context if outline.stepped else outline.sources(name))
     for number, other in enumerate(shown if isinstance(shown, list) else ()):
         if other not in before:
+            what = "is no key of context:" if outline.stepped else "it does not come right after"
             message = (
-                f"inputs of {name} names {other!r}, which it does not come right after; "
+                f"inputs of {name} names {other!r}, which {what}; "
                 f"inputs only narrows{suggestion(other, before)}"
             )
             yield source.problem(("nodes", name, "inputs", number), message)

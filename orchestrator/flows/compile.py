@@ -20,7 +20,7 @@ from orchestrator.flows.instances import names_element
 from orchestrator.flows.operations import create_operation
 from orchestrator.flows.outline import Outline
 
-__all__ = ["compile_flow", "retry_of", "sentences"]
+__all__ = ["compile_flow", "operation_of", "retry_of", "sentences"]
 
 
 class _DocumentBuilder(OperationGraphBuilder):
@@ -50,7 +50,7 @@ def compile_flow(outline: Outline) -> Graph:
     for name in outline.document.nodes:
         entries = list(outline.after(name))
         plain = [source for _, source, accept in entries if accept == DOCUMENT_ACCEPTS]
-        builder.add_operation(_operation(outline, name), depends_on=plain, role=outline.role(name))
+        builder.add_operation(operation_of(outline, name), depends_on=plain, role=outline.role(name))
         for _, source, accept in entries:
             if accept != DOCUMENT_ACCEPTS:
                 builder.add_edge(source, name, accept=accept)
@@ -68,7 +68,8 @@ def compile_flow(outline: Outline) -> Graph:
     return dataclasses.replace(builder.get_graph(), artifacts=artifacts, flows=outline.flows)
 
 
-def _operation(outline: Outline, name: str) -> Operation:
+def operation_of(outline: Outline, name: str) -> Operation:
+    """The operation of one node, as the document and its role say."""
     node, document = outline.node(name), outline.document
     rendered = needs_rendering(node.instruction) or needs_rendering(node.parameters)
     default_retry = None if node.ask is not None else document.defaults.retry

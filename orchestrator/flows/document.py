@@ -14,7 +14,6 @@ from orchestrator.flows.instances import MAX_LIMIT
 
 __all__ = [
     "DURATION_SCHEMA",
-    "LATER",
     "MOST_REFUSALS",
     "VERSION",
     "AfterSpec",
@@ -35,11 +34,6 @@ __all__ = [
 
 #: The newest version of the format that is read; docs/flows.md says what it promises.
 VERSION: Final = 1
-#: Keys of the format that this version reads as far as their name, by where they stand.
-LATER: Final = {
-    "document": ("schedule",),
-}
-
 #: A gate that sends work back more often than this is a mistake of its author's.
 MOST_REFUSALS: Final = 1_000
 
@@ -125,6 +119,9 @@ class BudgetSpec(_Part):
         default=None, description="Time in which a process drives the run."
     )
     assignees: list[Name] | None = Field(default=None, description="Roles that may be spawned.")
+    steps: Count | None = Field(default=None, description="Of supersteps: steps of a run.")
+    visits: Count | None = Field(default=None, description="Of supersteps: tasks of one node.")
+    tasks: Count | None = Field(default=None, description="Of supersteps: tasks in all.")
 
 
 class LimitsSpec(_Part):
@@ -216,8 +213,8 @@ class RunArtifactSpec(_Part):
 class EdgeSpec(_Part):
     """One of several ways; a node that ``to`` names runs if one of its edges is true."""
 
-    source: Name = Field(..., alias="from")
-    target: Name = Field(..., alias="to")
+    source: Name = Field(..., alias="from", description="A node; of supersteps START as well.")
+    target: Name = Field(..., alias="to", description="A node; of supersteps END as well.")
     when: str | None = Field(
         default=None, description="Expression over result, status, context, args, nodes."
     )
@@ -300,6 +297,10 @@ class Document(_Part):
     )
     name: str = Field(..., min_length=1, max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")
     description: str = Field(default="", description="For people.")
+    schedule: Literal["dataflow", "supersteps"] = Field(
+        default="dataflow",
+        description="When a node runs: once what it comes after has settled, or in steps, which may loop.",
+    )
     cast: list[Name] = Field(
         default_factory=list, description="Role files (.py, .md) or folders beside the document."
     )

@@ -15,6 +15,7 @@ from orchestrator.core.spec import ALL_OUTCOMES, Gate, Operation
 from orchestrator.errors import OperationError
 from orchestrator.flows.flow import Flow
 from orchestrator.flows.graph import Graph
+from orchestrator.flows.steps import BEGIN, FINISH
 from roles import Role
 
 __all__ = [
@@ -115,6 +116,8 @@ def draw(what: Graph | Flow, form: str = "text") -> str:
 def picture(graph: Graph) -> tuple[list[Box], list[Arrow]]:
     """The boxes and arrows of a graph."""
     boxes = [Box(node.name, _label(node), None, kind_of(node)) for node in graph.operations.values()]
+    if graph.stepped:
+        boxes = [Box(BEGIN, BEGIN), *boxes, Box(FINISH, FINISH)]
     arrows = []
     for edge in graph.edges:
         parts = [edge.label or ""]
@@ -266,6 +269,8 @@ def verdict_effects(graph: Graph) -> dict[str, dict[str, str]]:
     goals = _sent_back(graph)
     return {
         node.name: _effects(node.gate, below.get(node.name, []), ", ".join(goals.get(node.name, ())))
+        if not graph.stepped
+        else _leads(node.gate)
         for node in graph.operations.values()
         if node.gate is not None
     }
@@ -291,6 +296,14 @@ def _effects(gate: Gate, dependents: list[str], goals: str) -> dict[str, str]:
         verdict.value: vetoes if verdict.value in gate.refuse_on else opens for verdict in VerdictValue
     }
     undecided = {"hold": "holds them until somebody decides", "reject": "counts as REJECT", "pass": opens}
+    return {**effects, "": undecided[gate.on_undecided.value]}
+
+
+def _leads(gate: Gate) -> dict[str, str]:
+    """The same in a stepped flow: a task leads on along its edges, or nowhere."""
+    nowhere, on = "leads nowhere", "leads on along its edges"
+    effects = {verdict.value: nowhere if verdict.value in gate.refuse_on else on for verdict in VerdictValue}
+    undecided = {"hold": "waits until somebody decides", "reject": "counts as REJECT", "pass": on}
     return {**effects, "": undecided[gate.on_undecided.value]}
 
 

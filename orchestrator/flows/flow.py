@@ -21,6 +21,7 @@ from orchestrator.flows.load import Source, read_source
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity, ordered
 from orchestrator.flows.refusals import with_refusals
+from orchestrator.flows.steps import compile_steps, step_sentences
 from orchestrator.flows.validate import validate
 from roles import Catalogue
 
@@ -40,6 +41,7 @@ class BoundFlow:
         limits: resource (``role:critic``, ``model:x``, ``name:db``) -> capacity.
         outputs: name -> text with ``${...}``, rendered when the run has ended.
         roles: every role that a node or a spawned node may name.
+        keys: of the context, as the document declares them.
     """
 
     graph: Graph
@@ -50,6 +52,7 @@ class BoundFlow:
     limits: Mapping[str, int]
     outputs: Mapping[str, str]
     roles: Catalogue
+    keys: tuple[str, ...] = ()
 
 
 class Flow:
@@ -81,6 +84,11 @@ class Flow:
     def name(self) -> str:
         """What the flow is called."""
         return self.document.name
+
+    @property
+    def stepped(self) -> bool:
+        """True if it is run in steps: ``schedule: supersteps``."""
+        return self.document.schedule == "supersteps"
 
     @property
     def text(self) -> str:
@@ -153,7 +161,7 @@ class Flow:
         try:
             values = bind_arguments(document.args, args or {})
             budget = bind_budget(document.budget, values, self._assignees())
-            graph = with_refusals(graph, document, values)
+            graph = graph if graph.stepped else with_refusals(graph, document, values)
         except ArgumentError as error:
             raise FlowError(str(error), file=self._source.file) from error
         limits = document.limits
@@ -164,6 +172,7 @@ class Flow:
             args=values,
             context={},
             reducers={key: spec.reduce for key, spec in document.context.items() if spec.reduce is not None},
+            keys=tuple(document.context),
             budget=budget,
             limits={f"{kind}:{name}": count for kind, some in kinds.items() for name, count in some.items()},
             outputs=dict(document.outputs),
@@ -182,13 +191,13 @@ class Flow:
     def _compiled(self, operations: Collection[str], tools: Collection[str]) -> Graph:
         self._refuse_errors(operations, tools)
         try:
-            return compile_flow(self._outline)
+            return compile_steps(self._outline) if self.stepped else compile_flow(self._outline)
         except (GraphError, OperationError) as error:
             raise FlowError(str(error), file=self._source.file) from error
 
     def sentences(self) -> Mapping[str, str]:
         """For every node, when it runs: "publish runs if review and audit completed"."""
-        return sentences(self._outline)
+        return step_sentences(self._outline) if self.stepped else sentences(self._outline)
 
     def _refuse_errors(self, operations: Collection[str], tools: Collection[str]) -> None:
         found = self.check(operations, tools)

@@ -37,6 +37,7 @@ class Graph:
         artifacts: files that the run must leave.
         flows: included documents (``Flow``), by the path that their nodes name.
         returns: pydantic models that values are validated into, by node; the JSON Schema is on the operation.
+        stepped: it is run in steps: its edges may lead from START, to END and back.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Graph:
     returns: Mapping[str, type] = field(default_factory=dict)
     artifacts: tuple[Artifact, ...] = ()
     flows: Mapping[str, Any] = field(default_factory=dict)
+    stepped: bool = False
     #: what ``check`` found: a graph never changes, and one that runs often is looked at once
     _checked: list[tuple[str, ...]] = field(default_factory=list, repr=False, compare=False)
 

@@ -88,6 +88,9 @@ def check_included(source: Source, name: str, document: Document, flow: Included
     if node.instruction:
         message = f"{name} includes a flow, which is told by with:, not by an instruction"
         yield source.problem((*place, "instruction"), message, key=True)
+    if flow is not None and flow.document.schedule == "supersteps":
+        message = f"{name} includes {node.flow}, which has schedule: supersteps; run that document by itself"
+        yield source.problem((*place, "flow"), message)
     if flow is not None:
         yield from _arguments(source, place, node.parameters, flow.document.args, str(node.flow))
 

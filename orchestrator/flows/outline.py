@@ -60,6 +60,11 @@ class Outline:
         #: a shape that a role or a model states -> it, and its schema: many nodes may be of one role
         self._schemas: dict[int, tuple[object, Schema | None]] = {}
 
+    @property
+    def stepped(self) -> bool:
+        """True if the document is run in steps."""
+        return self.document.schedule == "supersteps"
+
     def role(self, name: str) -> Role | None:
         """The role of a node, if it has one that is known."""
         role = self.document.nodes[name].role

@@ -155,6 +155,7 @@ class References:
         rule: Callable[[Path], str | None] | None = {
             "args": self._arg,
             "emissions": self._kind_of_emission,
+            **({"context": self._channel} if self.outline.stepped else {}),
         }.get(root)
         if rule is not None and root in around.roots:
             return rule(path)
@@ -245,6 +246,14 @@ class References:
                 f"or write default(args.{name}, ...)"
             )
         return None
+
+    def _channel(self, path: Path) -> str | None:
+        """In a stepped flow the context is the state, and has the keys that it declares."""
+        known = self.outline.document.context
+        name = path.steps[1] if len(path.steps) > 1 else None
+        if not isinstance(name, str) or name in known:
+            return None
+        return f"context: holds no key {name!r}{suggestion(name, known)}"
 
     def _kind_of_emission(self, path: Path) -> str | None:
         kind = path.steps[1] if len(path.steps) > 1 else None

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator.errors import FlowError
 from orchestrator.flows.document import (
-    LATER,
     VERSION,
     ArgSpec,
     BudgetSpec,
@@ -73,7 +72,6 @@ def validate(source: Source) -> tuple[Document, list[Problem]]:
     _refuse_newer(source)
     problems: list[Problem] = []
     data = copy.deepcopy(source.data)
-    _take_later(source, data, problems)
     plant(source, data)
     removed: list[Place] = []
     for _ in range(_ROUNDS):
@@ -111,14 +109,6 @@ def _refuse_newer(source: Source) -> None:
 def _follows(place: Place, removed: list[Place]) -> bool:
     """Whether a fault is only there because something around it, or inside it, was left out."""
     return any(place[: len(one)] == one[: len(place)] for one in removed)
-
-
-def _take_later(source: Source, data: dict[str, Any], problems: list[Problem]) -> None:
-    """Name the keys that this version only knows by name, and take them out."""
-    for key in [key for key in LATER["document"] if key in data]:
-        del data[key]
-        message = f"{key} is part of the format, but this version does not run it yet; leave it out"
-        problems.append(source.problem((key,), message, key=True))
 
 
 def _faults(source: Source, error: ValidationError, data: object) -> dict[Place, Problem]:

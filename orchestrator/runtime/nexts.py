@@ -19,7 +19,8 @@ def next_command(state: RunState, reason: RunReason) -> str:
         state: the run's. reason: why it stopped, which the state does not know of a journal that failed.
     """
     make = _COMMANDS.get(reason)
-    return "" if make is None else f"callboard {make(state)}"
+    said = "" if make is None else make(state)
+    return f"callboard {said}" if said else ""
 
 
 def _plain(verb: str) -> Callable[[RunState], str]:
@@ -46,6 +47,9 @@ def _decide(state: RunState) -> str:
 
 
 def _overrule(state: RunState) -> str:
+    if state.steps is not None:
+        # the step is behind the run: a new input begins it again
+        return ""
     gate = next(iter(state.rejected), "GATE")
     return f"fork {state.run} --at {gate} --answer VERDICT --because TEXT"
 

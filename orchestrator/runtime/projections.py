@@ -8,15 +8,16 @@ from typing import Any
 from orchestrator.core.context import REDUCERS, Reducer, conflict_in, view_at_end
 from orchestrator.core.facts import LeftArtifact
 from orchestrator.core.round_records import Round
-from orchestrator.core.scopes import context_mapping
+from orchestrator.core.scopes import context_mapping, outputs_scope
 from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import RunReason, Status
+from orchestrator.core.supersteps.agents import Agents
 from orchestrator.runtime.nexts import next_command
 from orchestrator.runtime.results import DroppedSpawn, NodeResult, RoundRecord, RunResult, Usage
 from orchestrator.runtime.texts import said
 from roles import NodeError
 
-__all__ = ["display_state", "node_result", "run_result"]
+__all__ = ["display_state", "node_result", "run_result", "shown_nodes"]
 
 _SECOND = 1e9
 
@@ -124,14 +125,16 @@ def run_result(
     known = {None, *REDUCERS, *(reducers or {})}
     view = {key: names for key, names in view_at_end(state).items() if state.plan.reducers.get(key) in known}
     clean = {key: names for key, names in view.items() if conflict_in(state, {key: names}) is None}
-    context, unfolded = _folded(context_mapping(state, clean, reducers))
+    stepped = state.steps is not None
+    held: Any = outputs_scope(state)["context"] if stepped else context_mapping(state, clean, reducers)
+    context, unfolded = _folded(held)
     detail = str(fault) if fault is not None else state.detail
     return RunResult(
         state.run,
         state.name,
         reason,
         "; ".join(part for part in (detail, unfolded) if part),
-        _NodeResults(state.nodes),
+        _NodeResults(shown_nodes(state)),
         dict(outputs or {}),
         next_command(state, reason),
         context,
@@ -144,6 +147,20 @@ def run_result(
         dict(state.latest),
         artifacts=_artifacts(state),
     )
+
+
+def shown_nodes(state: RunState) -> Mapping[str, NodeState]:
+    """The nodes as people are told of them; of a stepped run the newest task of each node.
+
+    Of Sends in the step that goes on each is shown by its own name.
+    """
+    steps = state.steps
+    if steps is None:
+        return state.nodes
+    shown = {name: steps.last[name] for name in steps.nodes if name in steps.last}
+    for name, task in steps.active.items():
+        shown[name if task.send else task.node] = state.nodes[name]
+    return shown
 
 
 def _round(one: Round) -> RoundRecord:
@@ -173,6 +190,8 @@ def _folded(context: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _spawned(state: RunState) -> tuple[str, ...]:
+    if state.steps is not None:
+        return ()
     planned = {operation.name for operation in state.plan.operations}
     return tuple(
         name
@@ -194,7 +213,9 @@ def _dropped(state: RunState) -> tuple[DroppedSpawn, ...]:
 
 
 def _total(state: RunState) -> Usage:
-    nodes = list(state.nodes.values())
+    nodes: list[NodeState | Agents] = list(state.nodes.values())
+    if state.steps is not None:
+        nodes.append(state.steps.agents)
     priced = [node.cost_usd for node in nodes if node.cost_usd is not None]
     return Usage(
         sum(node.requests for node in nodes),

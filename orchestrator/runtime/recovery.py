@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from orchestrator.core.commands import Answer, ControlIn, Known, Resume
 from orchestrator.core.resuming import reopened_by
-from orchestrator.core.state import RunState
+from orchestrator.core.state import NodeState, RunState
 from orchestrator.core.status import TERMINAL, Status
 from orchestrator.runtime.clocks import utc_now
 from orchestrator.runtime.effects import limit
@@ -21,7 +21,7 @@ from orchestrator.runtime.values import encode
 if TYPE_CHECKING:
     from orchestrator.runtime.engine import Engine
 
-__all__ = ["GoingOn", "Recovery", "outlook", "set_timers"]
+__all__ = ["GoingOn", "Recovery", "outlook", "requests_of", "set_timers"]
 
 _SECOND = 1e9
 #: Requests that hold for the process that drives the run, not for the run.
@@ -58,12 +58,11 @@ class Recovery:
         """Submit the command and set the timers from what was left of them."""
         state = engine.state
         values: list[bytes] = list(self.values)
-        rows = [row for row in self.rows if row.id not in state.controls]
         command = Resume(
             utc_now(),
             self.epoch,
             dict(self.budget),
-            (*_requests(rows, values), *_answers(state, self.answers, values)),
+            requests_of(self, state, values),
             self.reopen,
             self.settled,
             engine.waits_for_answers,
@@ -72,6 +71,12 @@ class Recovery:
         engine.tell(command, values)
         if not engine.closed:
             set_timers(engine)
+
+
+def requests_of(going: Recovery, state: RunState, values: list[bytes]) -> tuple[ControlIn, ...]:
+    """What came while nobody drove the run, and what its caller answers; their values are added."""
+    rows = [row for row in going.rows if row.id not in state.controls]
+    return (*_requests(rows, values), *_answers(state, going.answers, values))
 
 
 def _requests(rows: Sequence[Row], values: list[bytes]) -> tuple[ControlIn, ...]:
@@ -88,12 +93,22 @@ def _answers(state: RunState, answers: Mapping[str, Any], values: list[bytes]) -
     """The caller's own answers, as requests without a row."""
     made = []
     for name, value in answers.items():
-        node = state.resolve(name)
+        node = _meant(state, name)
         questions = {} if node is None else node.questions or {}
         key = next((question.key for question in questions.values() if question.answer is None), None)
         values.append(encode(value, f"the answer for {name}"))
-        made.append(ControlIn(0, Raw(msgspec.json.encode(Answer(name, key, len(values) - 1)))))
+        meant = name if node is None else node.op.name
+        made.append(ControlIn(0, Raw(msgspec.json.encode(Answer(meant, key, len(values) - 1)))))
     return tuple(made)
+
+
+def _meant(state: RunState, name: str) -> NodeState | None:
+    """The node of a name; in a stepped run the task of the present step that a node's name means."""
+    node = state.resolve(name)
+    if node is None and state.steps is not None:
+        tasks = [task for task, one in state.steps.active.items() if one.node == name]
+        node = state.nodes[tasks[0]] if len(tasks) == 1 else None
+    return node
 
 
 def set_timers(engine: Engine) -> None:

@@ -88,7 +88,7 @@ def refuse_thread(state: RunState) -> None:
     Raises:
         OperationError: it is one; says where it goes on.
     """
-    if state.steps is not None:
+    if state.steps is not None and not state.definition.source:
         message = (
             f"run {state.run} is a thread of a stepped graph; go on where that is compiled: invoke(None)"
         )

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from orchestrator.agents.backends import check_model
+from orchestrator.core.facts import RunStarted, StepsPlanned
 from orchestrator.core.records import Record
 from orchestrator.core.resuming import EVERY_FAILED
 from orchestrator.errors import JournalError, OperationError, RunOwnedError
@@ -29,11 +30,21 @@ from orchestrator.runtime.registrations import Registrations
 from orchestrator.runtime.reusing import Outcome, reusable
 from orchestrator.runtime.reviving import refuse_thread, revive
 from orchestrator.runtime.run import Run
+from orchestrator.runtime.schedules import schedule
 from orchestrator.runtime.stores import MemoryStore, Store
 from orchestrator.runtime.wiring import DEFAULT_GRACE, Wiring
 from roles import Role
 
 __all__ = ["Runs"]
+
+
+def _schedule_of(journal: Journal) -> str | None:
+    """The schedule of a document that a run began from, if it has one of its own."""
+    for record in journal.read(0, 1):
+        stepped = any(isinstance(fact, StepsPlanned) for fact in record.facts)
+        sources = [fact.definition.source for fact in record.facts if isinstance(fact, RunStarted)]
+        return "supersteps" if stepped and any(sources) else None
+    return None
 
 
 class Runs(Registrations):
@@ -126,6 +137,10 @@ class Runs(Registrations):
         records = list(self._store.records(origin))
         whole = fold(records)
         refuse_thread(whole)
+        if whole.steps is not None:
+            raise OperationError(
+                f"run {origin} ran in steps; begin it again, a fork of it is not made this way"
+            )
         values, answers = in_rounds(whole, values or {}), in_rounds(whole, answers or {})
         at = whole.in_round(at) if isinstance(at, str) else at
         settled, raw = outcomes_of(whole, values, answers, by, because)
@@ -173,6 +188,12 @@ class Runs(Registrations):
             check_model("Session(model=)", self._model)
         journal, epoch = self._store.own(run_id)
         try:
+            going = dataclasses.replace(going, epoch=epoch)
+            if (name := _schedule_of(journal)) is not None:
+                engine = schedule(name).go_on(self, run_id, journal, options, going)  # type: ignore[arg-type]
+                live = self._launch(engine)
+                await group.start(self._drive, live)
+                return live
             at_hand = self._store.prepared.get(run_id) if isinstance(self._store, MemoryStore) else None
             find = partial(
                 rebuild, roles=self.roles, operations=self._operations, new_definition=new_definition
@@ -180,7 +201,7 @@ class Runs(Registrations):
             engine = revive(
                 run_id,
                 self.wiring(journal, options),
-                dataclasses.replace(going, epoch=epoch),
+                going,
                 find if at_hand is None else lambda _state: at_hand,
             )
             used = {node.op.role for node in engine.state.nodes.values()}

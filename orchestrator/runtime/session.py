@@ -28,6 +28,7 @@ from orchestrator.runtime.planning import prepare
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.runs import Runs
+from orchestrator.runtime.schedules import schedule
 from orchestrator.runtime.sources import Runnable, bound_of, source_of
 from orchestrator.runtime.stores import MemoryStore, store_of
 from orchestrator.runtime.streams import SettlementStream
@@ -256,6 +257,8 @@ class Session(Runs):
         """Resolve everything that a run names; nothing has run if this raises."""
         self._open()
         bound = bound_of(what, options.args or {}, self.roles, self._operations, self.tools)
+        if bound.graph.stepped:
+            return self._launch(schedule("supersteps").begin(self, bound, options, source_of(what)))
         earlier = self._earlier(options.reuse)
         limit = bound.budget if options.budget is None else options.budget
         if not isinstance(limit, Budget):

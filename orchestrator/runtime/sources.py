@@ -43,7 +43,7 @@ def bound_of(
                     merged.add(role, origin=source.origin(role.name))
         return BoundFlow(
             bound.graph, bound.args, bound.context, bound.reducers, bound.budget, bound.limits,
-            bound.outputs, merged,
+            bound.outputs, merged, bound.keys,
         )  # fmt: skip
     if isinstance(what, OperationGraphBuilder):
         what = what.get_graph()

@@ -25,10 +25,12 @@ class Branching:
     Attributes:
         path: ``fn(state)``, plain or async, gives a name, a Send, or a list of them.
         mapping: what it gives -> node; None: it gives nodes.
+        reads_result: it is called as ``fn(state, result)``, with what its node gave.
     """
 
     path: Callable[..., Any]
     mapping: Mapping[Any, str] | None = None
+    reads_result: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,8 @@ class NodeSpec:
         fn: ``async def fn(state, turn=None)``. takes_turn: it wants the turn as well.
         handler: ``async def fn(state, error)``, called when the last attempt failed.
         timeout: seconds of one attempt. branches: its conditional edges, in order.
-        role: who performs it in place of ``fn``. writes: the state key of the role's value.
+        role: who performs it in place of ``fn``. writes: the state key of the value.
+        performed: a role, or a person, performs it.
         child: the graph that is called in place of ``fn``.
         cache: how what it writes is kept for an equal input.
     """
@@ -52,6 +55,7 @@ class NodeSpec:
     branches: tuple[Branching, ...] = ()
     role: Role | None = None
     writes: str | None = None
+    performed: bool = False
     cache: Caching | None = None
     child: Subgraph | None = None
 

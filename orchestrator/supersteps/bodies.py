@@ -27,7 +27,7 @@ from orchestrator.runtime.wiring import HELD
 from orchestrator.supersteps.blueprint import NodeSpec
 from orchestrator.supersteps.caching import memoised
 from orchestrator.supersteps.errors import InvalidUpdateError
-from orchestrator.supersteps.folding import folded, writes_of
+from orchestrator.supersteps.folding import previewed, writes_of
 from orchestrator.supersteps.leaving import leave_for_parent
 from orchestrator.supersteps.looking import question_text
 from orchestrator.supersteps.performing import Performed, performed
@@ -176,10 +176,10 @@ class StepBodies(Bodies):
             given = await self._called(node, spec, turn)
             if given is HELD:
                 return given
-            if spec.role is None:
+            if not spec.performed:
                 return await self._given(spec, task, snapshot, given)
             said = performed(engine, node, turn, spec, given)
-            gives = await self._given(spec, task, snapshot, said.given, leads=not said.rejects)
+            gives = await self._given(spec, task, snapshot, said.given, said)
             gives.performed = said
             return gives  # noqa: TRY300 (what is raised above is what a handler may answer for)
         except NotApplicable:
@@ -201,7 +201,7 @@ class StepBodies(Bodies):
         return StateView(self._steps.blueprint.channels, snapshot)
 
     async def _called(self, node: NodeState, spec: NodeSpec, turn: StepTurn) -> Any:
-        if spec.role is not None:
+        if spec.performed:
             call = super().of(node)(turn)
         elif spec.child is not None:
             call = self._steps.call(self._steps, node, turn)
@@ -243,8 +243,7 @@ class StepBodies(Bodies):
         task: Activation,
         snapshot: Mapping[str, bytes],
         given: Any,
-        *,
-        leads: bool = True,
+        said: Performed | None = None,
     ) -> Gives:
         """Check what a node gave, and find out where it leads, unless its gate rejects."""
         engine = self._steps
@@ -260,12 +259,13 @@ class StepBodies(Bodies):
         raw = encode_writes(writes)
         routing = Routing([], [], set())
         goto = [target for command in commands for target in _several(command.goto)]
-        if not leads:
+        if said is not None and said.rejects:
             return Gives(self._kept(task, writes), routing)
         for command in upward:
             self._leave(routing, command, spec.name)
         if not goto and not upward:
-            await self._branch(spec, routing, folded(channels, snapshot, [(task.name, raw)]))
+            seen = previewed(channels, snapshot, task.name, writes)
+            await self._branch(spec, routing, seen, None if said is None else said.plain)
         for command in commands:
             routes_of(routing, command.also, nodes, f"{spec.name}.also")
         routes_of(routing, goto, nodes, f"{spec.name}.goto")
@@ -290,11 +290,13 @@ class StepBodies(Bodies):
             return raw
         return encode_writes(kept)
 
-    async def _branch(self, spec: NodeSpec, routing: Routing, seen: Mapping[str, bytes]) -> None:
+    async def _branch(
+        self, spec: NodeSpec, routing: Routing, seen: Mapping[str, bytes], result: object
+    ) -> None:
         blueprint = self._steps.blueprint
         for branch in spec.branches:
             where = f"the conditional edge of {spec.name}"
-            targets = await chosen(branch, StateView(blueprint.channels, seen), where)
+            targets = await chosen(branch, StateView(blueprint.channels, seen), where, result)
             routes_of(routing, targets, blueprint.nodes, where)
 
 

@@ -88,13 +88,20 @@ class StepEngine(Engine):
     workers_type: ClassVar[type[Workers]] = _StepWorkers
     turn_type: ClassVar[type[RoleTurn]] = StepTurn
 
-    def __init__(self, run_id: str, blueprint: Blueprint, wiring: Wiring, machine: SuperstepMachine) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        blueprint: Blueprint,
+        wiring: Wiring,
+        machine: SuperstepMachine,
+        definition: Definition | None = None,
+    ) -> None:
         """``machine``: empty for a new thread, else folded from its records."""
         self.blueprint = blueprint
         prepared = Prepared(
             machine.state.plan, bodies=blueprint.cast.bodies, speakers=blueprint.cast.speakers
         )
-        super().__init__(run_id, prepared, wiring, Definition(), machine)
+        super().__init__(run_id, prepared, wiring, definition, machine)
         self.branches = StepBranches()
         self.bodies = StepBodies(self)
         self.returned = finished

@@ -9,13 +9,20 @@ import msgspec
 from orchestrator.core.fact_base import Failure
 from orchestrator.core.supersteps.commands import Fault
 from orchestrator.core.supersteps.facts import Patch
-from orchestrator.core.supersteps.writes import Written, behind, only_write, written
+from orchestrator.core.supersteps.writes import (
+    Written,
+    behind,
+    encode_writes,
+    keys_of,
+    only_write,
+    written,
+)
 from orchestrator.runtime.values import settle
-from orchestrator.supersteps.channels import Channel, Folded, Pending
+from orchestrator.supersteps.channels import Channel, Folded, LastValue, Pending
 from orchestrator.supersteps.errors import InvalidUpdateError
 from orchestrator.supersteps.words import Overwrite
 
-__all__ = ["Fold", "fold", "folded", "writes_of"]
+__all__ = ["Fold", "fold", "folded", "previewed", "writes_of"]
 
 #: task -> the JSON that it wrote, in the order of the step.
 Writes = Sequence[tuple[str, bytes | None]]
@@ -42,9 +49,10 @@ def writes_of(channels: Mapping[str, Channel], update: object, where: str = "upd
     """
     if update is None:
         return []
-    if not isinstance(update, Mapping):
+    # a dict is known without asking an abstract class, which costs more than the rest
+    if type(update) is not dict and not isinstance(update, Mapping):
         update = settle(update, where)[2]
-    if not isinstance(update, Mapping):
+    if type(update) is not dict and not isinstance(update, Mapping):
         kind = type(update).__name__
         raise InvalidUpdateError(f"{where} is {kind}; give a mapping of state keys, a Command, or None")
     made = []
@@ -67,6 +75,8 @@ def fold(
     Args:
         own: the writes stand in their tasks' records, so a patch may refer to them; an input's do not.
     """
+    if own and len(writes) == 1 and (patches := _plain(channels, present, *writes[0])) is not None:
+        return Fold(patches, [], {})
     by_key: dict[str, list[Pending]] = {}
     for task, raw in writes:
         for one in written(raw):
@@ -87,6 +97,35 @@ def fold(
         failure = Failure("InvalidUpdateError", f"{key!r} is no state key any more")
         made.faults.update(dict.fromkeys([one.task for one in pending], Fault(key, failure)))
     return made
+
+
+def _plain(
+    channels: Mapping[str, Channel], present: Mapping[str, bytes], task: str, raw: bytes | None
+) -> list[Patch] | None:
+    """The patches of a lone task that set values aside: what most steps are; None if it is anything else."""
+    if raw is None or raw[:1] != b"{":
+        return None
+    keys = keys_of(raw)
+    patches = []
+    for key, channel in channels.items():
+        if key in keys:
+            if type(channel) is not LastValue:
+                return None
+            patches.append(Patch(key, task=task))
+        elif channel.volatile and key in present:
+            return None
+    return patches if len(patches) == len(keys) else None
+
+
+def previewed(
+    channels: Mapping[str, Channel], present: Mapping[str, bytes], task: str, writes: Sequence[Written]
+) -> Mapping[str, bytes]:
+    """The channels after one task's writes, as its own routing sees them."""
+    if not writes:
+        return present
+    if len(writes) == 1 and type(channels[writes[0].key]) is LastValue:
+        return {**present, writes[0].key: bytes(writes[0].value)}
+    return folded(channels, present, [(task, encode_writes(writes))])
 
 
 def _patch(made: Fold, key: str, change: Folded, tasks: Mapping[str, bytes | None]) -> None:

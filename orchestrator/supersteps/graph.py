@@ -106,7 +106,13 @@ class StateGraph:
             raise GraphError(f"node {name!r} is a function; {', '.join(options)} are for the node of a role")
         else:
             operation = Operation(name=name, verb="step", retry=retries, emits=())
-        self._nodes[name] = replace(spec, handler=error_handler, timeout=seconds, writes=operation.writes)
+        self._nodes[name] = replace(
+            spec,
+            handler=error_handler,
+            timeout=seconds,
+            writes=operation.writes,
+            performed=isinstance(fn, Role),
+        )
         self._operations[name] = operation
         self._caches[name] = cache
         self._edges.setdefault(name, [])

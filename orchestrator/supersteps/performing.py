@@ -31,6 +31,7 @@ class Performed(msgspec.Struct):
         given: what the node gave, as a plain function would have: an update, Commands, or nothing.
         payloads: JSON of the emissions, to which they refer by their place behind the task's writes.
         rejects: the gate's verdict lets the task lead nowhere.
+        plain: the value as data, with its verdict, as conditions of edges read it.
     """
 
     given: list[Any]
@@ -40,6 +41,7 @@ class Performed(msgspec.Struct):
     gate_verdict: str | None = None
     only_escalation: bool = False
     rejects: bool = False
+    plain: Any = None
 
 
 def performed(engine: StepEngine, node: NodeState, turn: StepTurn, spec: NodeSpec, value: Any) -> Performed:
@@ -61,7 +63,10 @@ def performed(engine: StepEngine, node: NodeState, turn: StepTurn, spec: NodeSpe
     if node.op.gate is not None:
         plain, top = gate_value(node, plain, verdicts_in(emissions, settled.values))
     made = Performed([], settled.values[1:], emissions, proposals, top, only_escalation(value))
-    made.rejects = _rejects(node, verdicts, top)
+    made.rejects, made.plain = _rejects(node, verdicts, top), plain
+    if verdicts and isinstance(plain, dict):
+        # one that was given over a tool is read by the conditions of its edges like one that was returned
+        made.plain = {"verdict": verdicts[-1], **plain}
     if node.op.gate is not None and node.op.speaks and not (spec.writes or node.op.returns):
         # its verdict is what it gives; what it says beside that stays in its conversation
         commands, items, value, plain = [], [], None, None

@@ -71,13 +71,15 @@ def _once(routing: Routing, name: str, key: str, where: str) -> None:
     routing.keys.add((name, key))
 
 
-async def chosen(branch: Branching, state: Any, where: str) -> Sequence[str | Send]:
+async def chosen(branch: Branching, state: Any, where: str, result: object = None) -> Sequence[str | Send]:
     """What a conditional edge gives for a state.
 
     Raises:
         InvalidUpdateError: it gives what its mapping does not have, or nothing that names a node.
     """
-    given = branch.path(state)
+    given = branch.path(state, result) if branch.reads_result else branch.path(state)
+    if type(given) is str and branch.mapping is None:
+        return (given,)
     if inspect.isawaitable(given):
         given = await given
     # a tuple may be a key of the mapping; a list cannot

@@ -38,6 +38,7 @@ __all__ = [
     "known_nodes",
     "new_input",
     "resolve",
+    "shifted",
     "update_of",
 ]
 
@@ -105,7 +106,7 @@ async def _branches(
     return routing
 
 
-def _shifted(routes: Sequence[Route], by: int) -> tuple[Route, ...]:
+def shifted(routes: Sequence[Route], by: int) -> tuple[Route, ...]:
     """Routes whose arguments stand behind ``by`` other values."""
     return tuple(
         one if one.value is None else Route(one.to, one.value + by, one.key, one.send) for one in routes
@@ -128,7 +129,7 @@ async def new_input(blueprint: Blueprint, thread: Thread, given: Mapping[str, An
         )
     patches, values, state = update_of(blueprint, _channels(thread), given, "input")
     routing = await _branches(blueprint, blueprint.entry, state, "the conditional edge of START")
-    routes = _shifted(routing.routes, len(values))
+    routes = shifted(routing.routes, len(values))
     command = TakeInput(
         patches,
         routes,
@@ -170,7 +171,7 @@ def go_on(
         patches += [_moved(patch, len(values)) for patch in more]
         values += new
     command = GoOn(
-        tuple(answers), tuple(patches), _shifted(routing.routes, len(values)), bool(said.goto),
+        tuple(answers), tuple(patches), shifted(routing.routes, len(values)), bool(said.goto),
         _granted(thread, options.grant), options.before, options.after, thread.epoch, utc_now(),
         dict(options.rename), options.plan,
     )  # fmt: skip
@@ -323,7 +324,7 @@ async def edit(blueprint: Blueprint, thread: Thread, update: object, as_node: st
             routing = await _branches(blueprint, branches, behind_, f"the conditional edge of {as_node}")
         routes_of(routing, command.also, blueprint.nodes, "also")
         routes_of(routing, command.goto, blueprint.nodes, "goto")
-    routes = _shifted(routing.routes, len(values))
+    routes = shifted(routing.routes, len(values))
     made = Edit(tuple(patches), as_node, routes, bool(command.goto), thread.epoch, utc_now())
     return made, [*values, *routing.values]
 

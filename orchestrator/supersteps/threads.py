@@ -16,7 +16,7 @@ from orchestrator.journal import Journal
 from orchestrator.journal.limits import run_fault
 from orchestrator.runtime.stores import Store
 
-__all__ = ["Thread", "Threads", "threads_of"]
+__all__ = ["Thread", "Threads", "folded_log", "threads_of"]
 
 _PAGE = 1_000
 #: Machines of threads that were driven here and may be again; others are folded from their logs.
@@ -99,7 +99,7 @@ class Threads:
         try:
             if known is not None and known[2] + 1 == epoch and len(journal) == known[1].seq:
                 return Thread(thread_id, journal, known[0], known[1], epoch)
-            machine, last = _folded(thread_id, journal)
+            machine, last = folded_log(thread_id, journal)
         except BaseException:
             self.store.close(thread_id)
             raise
@@ -151,7 +151,7 @@ def threads_of(store: Store) -> Threads:
     return threads
 
 
-def _folded(thread_id: str, journal: Journal) -> tuple[SuperstepMachine, Record | None]:
+def folded_log(thread_id: str, journal: Journal) -> tuple[SuperstepMachine, Record | None]:
     """The machine of a log.
 
     Raises:

@@ -64,6 +64,11 @@ def rehearse(
         FlowError: the document has an error. OperationError: ``seeds`` names none.
     """
     known = flow if isinstance(flow, Flow) else load_flow(Path(flow))
+    if known.stepped:
+        raise OperationError(
+            f"{known.name} has schedule: supersteps, and a rehearsal plays graphs; run it with stand-ins: "
+            "callboard run --model test"
+        )
     chosen = range(seeds) if isinstance(seeds, int) else tuple(seeds)
     if not chosen:
         raise OperationError("there is nothing to rehearse with 0 seeds; give at least 1")

@@ -34,6 +34,7 @@ SILENT = frozenset(
             "operations",
             "problems",
             "saving",
+            "steps",
         ),
     }
 )

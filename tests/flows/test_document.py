@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.core.spec import Budget
 from orchestrator.errors import FlowError
-from orchestrator.flows.document import LATER, Document, flow_schema
+from orchestrator.flows.document import Document, flow_schema
 from orchestrator.flows.flow import load_flow
 from orchestrator.flows.problems import Problem, Severity
 
@@ -238,13 +238,6 @@ def test_a_document_of_which_nothing_fits_is_refused_at_load(write, text):
     with pytest.raises(FlowError) as caught:
         load_flow(write(text))
     assert caught.value.line is not None
-
-
-@pytest.mark.parametrize("key", LATER["document"])
-def test_keys_of_later_versions_at_the_top(told, key):
-    """Named, and said not to run yet; never ignored."""
-    [one] = told(f"{HEAD}{key}: 1\nnodes: {{x: {{role: maker}}}}\n")
-    assert one.startswith(f"5:1: {key} is part of the format")
 
 
 @pytest.mark.parametrize(

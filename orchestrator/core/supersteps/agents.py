@@ -52,5 +52,8 @@ class Agents(msgspec.Struct):
     begun: dict[str, tuple[bytes, ...]] = {}
     #: what tasks of earlier steps emitted since the input, in order
     ledger: list[Said] = []
-    #: tokens of tasks that are behind us
-    tokens: int = 0
+    #: of tasks that are behind us, since the input
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None

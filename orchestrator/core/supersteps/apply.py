@@ -124,6 +124,7 @@ def _clear(state: RunState, steps: StepState) -> None:
         node = state.nodes.pop(name, None)
         if node is None:
             continue
+        steps.last[steps.active[name].node] = node
         behind_us(steps.agents, steps.active[name].node, node)
         if node.status not in TERMINAL:
             leave_status(state, node)

@@ -48,7 +48,12 @@ def behind_us(agents: Agents, node: str, task: NodeState) -> None:
         agents.rejected.pop(node, None)
     if task.ledger:
         agents.ledger.append(Said(task.op.name, node, task.op.role, tuple(task.ledger)))
-    agents.tokens += task.input_tokens + task.output_tokens
+    if task.requests or task.cost_usd is not None:
+        agents.requests += task.requests
+        agents.input_tokens += task.input_tokens
+        agents.output_tokens += task.output_tokens
+        if task.cost_usd is not None:
+            agents.cost_usd = (agents.cost_usd or 0.0) + task.cost_usd
 
 
 def speaks_on(steps: StepState, task: Activation, *, fresh: bool) -> str | None:

@@ -19,6 +19,7 @@ __all__ = [
     "Given",
     "GoOn",
     "Open",
+    "Request",
     "Resolve",
     "TakeInput",
 ]
@@ -37,6 +38,7 @@ class Open(Command, frozen=True):
     time: str = ""
     parent: str = ""
     parent_node: str = ""
+    waits_for_answers: bool = False
 
 
 class TakeInput(Command, frozen=True):
@@ -79,6 +81,14 @@ class Given(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     value: int
 
 
+class Request(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A request of another process, as ``commands.ControlIn`` holds it."""
+
+    control: int
+    command: msgspec.Raw = msgspec.Raw(b"null")
+    fault: str = ""
+
+
 class BoundaryFailed(Command, frozen=True):
     """Writes of the step do not fit their channels; by task."""
 
@@ -94,6 +104,8 @@ class GoOn(Command, frozen=True):
         patches: an update that is applied first. routes: a frontier that replaces the pending one.
         budget: named limits that are raised. again: questions without an answer are asked anew.
         rename: node in the frontier -> what it is called now. steps: the graph, if it has changed.
+        requests: of other processes, which came meanwhile, in order.
+        reopen: what failed and undecided gates run again, and questions without an answer are asked anew.
     """
 
     answers: tuple[Given, ...] = ()
@@ -107,6 +119,9 @@ class GoOn(Command, frozen=True):
     time: str = ""
     rename: dict[str, str] = msgspec.field(default_factory=dict)
     steps: StepPlan | None = None
+    requests: tuple[Request, ...] = ()
+    waits_for_answers: bool = False
+    reopen: bool = True
 
 
 class Edit(Command, frozen=True):

@@ -87,10 +87,8 @@ def select(steps: StepState, tasks: Sequence[tuple[Activation, Leaving | None]])
             _static(making, task.node)
         if leaving is not None:
             _chosen(making, task.name, leaving)
-        for index, asked in enumerate(steps.agents.spawned.get(task.name, ())):
-            making.entries.append(
-                Entry(asked.node, send=True, task=task.name, index=index, key=asked.key, spawned=True)
-            )
+        if steps.agents.spawned:
+            _asked_for(making, task.name)
     return Selection() if making.leaves else _finished(making)
 
 
@@ -113,8 +111,17 @@ def _chosen(making: _Making, task: str, leaving: Leaving) -> None:
             making.target(route.to)
 
 
+def _asked_for(making: _Making, task: str) -> None:
+    for index, asked in enumerate(making.steps.agents.spawned.get(task, ())):
+        making.entries.append(
+            Entry(asked.node, send=True, task=task, index=index, key=asked.key, spawned=True)
+        )
+
+
 def _finished(making: _Making) -> Selection:
     """Let every join go that nothing can reach any more, then the deferred nodes if nothing else is left."""
+    if not making.arrivals and not making.deferred:
+        return Selection([entry for entry in making.entries if entry is not None], {}, ())
     joins = {join.name: join for join in making.steps.plan.joins}
     while True:
         fired = [name for name in making.arrivals if _ready(making, joins[name])]

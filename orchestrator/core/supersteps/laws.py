@@ -28,7 +28,9 @@ def all_there(state: RunState) -> bool:
 
 def tokens_behind(state: RunState) -> int:
     """Tokens of tasks whose step is complete, since the input."""
-    return 0 if state.steps is None else state.steps.agents.tokens
+    if state.steps is None:
+        return 0
+    return state.steps.agents.input_tokens + state.steps.agents.output_tokens
 
 
 def step_laws(state: RunState) -> Iterator[str]:

@@ -16,7 +16,7 @@ from orchestrator.core import control
 from orchestrator.core.closing import stop_run
 from orchestrator.core.decisions import Decision
 from orchestrator.core.facts import GraphPlanned, NodeCompleted, NodeReopened, RunResumed, RunStarted
-from orchestrator.core.machine import HANDLERS, GraphMachine
+from orchestrator.core.machine import HANDLERS, GraphMachine, control_in
 from orchestrator.core.resuming import resume
 from orchestrator.core.status import LIVE, RunReason, Status
 from orchestrator.core.supersteps import commands as sc
@@ -40,6 +40,7 @@ def _open(decision: Decision, command: sc.Open) -> None:
     )  # fmt: skip
     decision.fact(GraphPlanned(command.plan))
     decision.fact(s.StepsPlanned(command.steps))
+    decision.state.waits_for_answers = command.waits_for_answers
 
 
 def _take_input(decision: Decision, command: sc.TakeInput) -> None:
@@ -111,8 +112,10 @@ def _go_on(decision: Decision, command: sc.GoOn) -> None:
     state = decision.state
     steps = rules.steps_of(state)
     steps.before, steps.after = command.before, command.after
-    reopen = () if command.goes else _again(decision, command)
-    resume(decision, c.Resume(command.time, command.epoch, command.budget, (), reopen))
+    reopen = () if command.goes or not command.reopen else _again(decision, command)
+    waits = command.waits_for_answers
+    going = c.Resume(command.time, command.epoch, command.budget, (), reopen, waits_for_answers=waits)
+    resume(decision, going)
     for name in reopen:
         withdraw(decision, name, "what asked for it runs again", independent=True)
     if command.steps is not None or command.rename:
@@ -132,7 +135,9 @@ def _go_on(decision: Decision, command: sc.GoOn) -> None:
             decision.fact(s.StepSettled(steps.step))
     for given in command.answers:
         control.answer(decision, c.Answer(given.task, given.key or None, given.value))
-    if not command.answers:
+    for request in command.requests:
+        control_in(decision, request)
+    if not command.answers and command.reopen:
         for node in list(state.nodes.values()):
             if node.status is Status.ASKING:
                 decision.recommend(node, Status.READY)
@@ -287,5 +292,5 @@ class SuperstepMachine(GraphMachine):
             count = len(decision.facts)
             rules.advance(decision)
             settle(decision)
-            if len(decision.facts) == count or state.running:
+            if len(decision.facts) == count or state.running or rules.steps_of(state).settled:
                 return decision

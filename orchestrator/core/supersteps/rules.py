@@ -76,10 +76,12 @@ def boundary(decision: Decision, patches: Sequence[s.Patch]) -> None:
             tasks.append((task, steps.leaving.get(name)))
     selection = select(steps, tasks)
     # what an operator's update let follow while the step went on
-    more = [_kept(steps, index) for index in range(len(steps.frontier))]
-    known = {entry.node for entry in selection.entries if not entry.send}
-    entries = (*selection.entries, *(one for one in more if one.send or one.node not in known))
-    done = [task.node for task in steps.active.values()]
+    entries = tuple(selection.entries)
+    if steps.frontier:
+        more = [_kept(steps, index) for index in range(len(steps.frontier))]
+        known = {entry.node for entry in entries if not entry.send}
+        entries = (*entries, *(one for one in more if one.send or one.node not in known))
+    done = [task.node for task in steps.active.values()] if steps.after else []
     if patches:
         decision.fact(s.StateUpdated("step", steps.step, tuple(patches)))
     decision.fact(
@@ -167,12 +169,11 @@ def _begin(decision: Decision, steps: StepState) -> None:
     if over:
         decision.fact(RunSuspended(RunReason.BUDGET_EXHAUSTED, {}, over))
         return
-    hit = tuple(
-        dict.fromkeys(one.node for one in steps.frontier if one.node in steps.before or "*" in steps.before)
-    )
-    if hit and not steps.held:
-        _hold(decision, "before", hit)
-        return
+    if steps.before and not steps.held:
+        found = [one.node for one in steps.frontier if one.node in steps.before or "*" in steps.before]
+        if found:
+            _hold(decision, "before", tuple(dict.fromkeys(found)))
+            return
     names = names_of(steps.frontier, steps.step + 1)
     decision.fact(s.StepStarted(steps.step + 1, tuple(names)))
     for name in names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from orchestrator.core.fact_base import Failure
@@ -90,6 +92,8 @@ class StepState(msgspec.Struct):
     steps: int = 0
     tasks: int = 0
     visits: dict[str, int] = {}
+    #: node -> its newest task whose step is complete
+    last: dict[str, Any] = {}
     agents: Agents = msgspec.field(default_factory=Agents)
     children: Children = msgspec.field(default_factory=Children)
 

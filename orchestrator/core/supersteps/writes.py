@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-__all__ = ["Written", "behind", "encode_writes", "only_write", "written"]
+__all__ = ["Written", "behind", "encode_writes", "keys_of", "only_write", "written"]
 
 
 class Written(msgspec.Struct, frozen=True, array_like=True):
@@ -34,14 +34,24 @@ def written(raw: bytes | None) -> list[Written]:
     return _read_list(raw)
 
 
+def keys_of(raw: bytes) -> dict[str, msgspec.Raw]:
+    """The writes of a task whose value is a mapping, by key."""
+    return _read_map(raw)
+
+
 def only_write(raw: bytes | None, key: str) -> bytes | None:
     """The task's write to ``key`` if it made exactly one, else None."""
+    if raw is not None and raw[:1] == b"{":
+        one = _read_map(raw).get(key)
+        return None if one is None else bytes(one)
     found = [one for one in written(raw) if one.key == key]
     return bytes(found[0].value) if len(found) == 1 else None
 
 
 def encode_writes(writes: Sequence[Written]) -> bytes:
     """The shortest form that says the same."""
+    if len(writes) == 1 and not writes[0].overwrite:
+        return _encoder.encode({writes[0].key: writes[0].value})
     keys = {one.key for one in writes}
     if len(keys) == len(writes) and not any(one.overwrite for one in writes):
         return _encoder.encode({one.key: one.value for one in writes})
