@@ -35,7 +35,8 @@ from emissions import EMISSIONS, Malformed, parse_text
 from orchestrator.agents.branches import Message
 from orchestrator.agents.children import Child, ProgramError, with_child
 from orchestrator.agents.desk import Desk
-from orchestrator.agents.jobs import Job, Spent, emitted
+from orchestrator.agents.jobs import Job, emitted
+from orchestrator.agents.metering import SessionMeter
 from orchestrator.agents.peers import Peer, PeerError
 from orchestrator.agents.process import result_of, surroundings, told
 from orchestrator.agents.surroundings import located
@@ -115,7 +116,7 @@ class _Talk:
         self._repeated = False
         self._said: list[str] = []
         self._unreported = ""
-        self._cost: float | None = None
+        self._meter = SessionMeter()
         #: its answers to a cancelled prompt are still heard
         self.listening = anyio.CancelScope(shield=True)
 
@@ -214,6 +215,7 @@ class _Talk:
             return False
         finally:
             self._repeated = False
+            self._meter.past()
         return True
 
     def _place(self) -> dict[str, Any]:
@@ -262,15 +264,14 @@ class _Talk:
 
     def _count(self, answer: PromptResponse) -> None:
         usage = answer.usage
-        self._job.spend(
-            Spent(
-                requests=1,
-                input_tokens=0 if usage is None else usage.input_tokens,
-                output_tokens=0 if usage is None else usage.output_tokens,
-                cache_read=0 if usage is None else usage.cached_read_tokens or 0,
-                cost_usd=self._cost,
-            )
-        )
+        tokens = {}
+        if usage is not None:
+            tokens = {
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "cache_read": usage.cached_read_tokens or 0,
+            }
+        self._job.spend(self._meter.read(tokens))
 
     async def _emissions(self, said: str) -> list[str]:
         """Say the tagged blocks to the house; the refusals, for the agent."""
@@ -317,16 +318,17 @@ class _Talk:
         except ValidationError:
             # a newer protocol's: what it tells is progress, and nothing depends on it
             return
-        if self._repeated:
+        if isinstance(update, UsageUpdate):
+            if update.cost is not None and update.cost.currency == "USD":
+                self._meter.cost_usd = update.cost.amount
+        elif self._repeated:
             return
-        if isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContentBlock):
+        elif isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContentBlock):
             self._said.append(update.content.text)
             self._unreported += update.content.text
             self._report()
         elif isinstance(update, ToolCallStart):
             self._job.stage.report(f"{update.kind or 'tool'}: {update.title}"[:_REPORTED])
-        elif isinstance(update, UsageUpdate) and update.cost is not None and update.cost.currency == "USD":
-            self._cost = update.cost.amount
 
     def _report(self, *, rest: bool = False) -> None:
         while len(self._unreported) >= _REPORTED or (rest and self._unreported.strip()):

@@ -50,6 +50,10 @@ def finding(text: str) -> str:
     return "\n```finding\n" + json.dumps({"description": text}) + "\n```\n"
 
 
+#: session -> turns of it in this process: the protocol counts over a session
+TURNS: dict[str, int] = {}
+
+
 def prompt(session: str, text: str, cwd: str) -> dict[str, Any]:
     """One turn; what it is told is kept in the session's file."""
     file = STORE / session
@@ -77,7 +81,16 @@ def prompt(session: str, text: str, cwd: str) -> dict[str, Any]:
         stop = hang(session)
     else:
         say(session, f"Turn {len(before) + 1}: {'interrupted' in text}")
+    turns = TURNS[session] = TURNS.get(session, 0) + 1
+    tell(
+        session,
+        sessionUpdate="usage_update",
+        used=12,
+        size=100,
+        cost={"amount": turns / 4, "currency": "USD"},
+    )
     usage = {"totalTokens": 12, "inputTokens": 10, "outputTokens": 2, "cachedReadTokens": 4}
+    usage = {name: turns * count for name, count in usage.items()}
     return {"stopReason": stop, "usage": usage}
 
 

@@ -86,6 +86,9 @@ async def test_what_was_wrong_is_told_to_it(tmp_path: Path, store: Path):
         tmp_path,
     )
     assert node.value == {"n": 1}
+    # the agent counts over its session; each prompt costs what is new
+    usage = node.usage
+    assert (usage.requests, usage.input_tokens, usage.output_tokens, usage.cost_usd) == (2, 20, 4, 0.5)
     assert [one["reason"] for one in some(facts, "EmissionRefused")] == ["invalid"]
     assert [one["payload"]["description"] for one in some(facts, "EmissionAccepted")] == ["mended"]
     second = told(store, "s1")[1]
