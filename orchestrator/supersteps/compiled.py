@@ -8,7 +8,7 @@ from typing import Any, Literal
 from orchestrator.core.spec import Budget
 from orchestrator.runtime.session import Session
 from orchestrator.supersteps.blueprint import Blueprint
-from orchestrator.supersteps.driving import Drive, Driver
+from orchestrator.supersteps.driving import Drive, Driver, OnPending
 from orchestrator.supersteps.holding import Durability
 from orchestrator.supersteps.results import StateSnapshot, StepResult
 from orchestrator.supersteps.streams import Mode, StepStream
@@ -37,7 +37,7 @@ class CompiledGraph:
         input: Input,  # noqa: A002 (the field's name)
         *,
         thread_id: str | None = None,
-        on_pending: Literal["error", "replace"] = "error",
+        on_pending: OnPending = "error",
         budget: Budget | None = None,
         grant: Mapping[str, float] | None = None,
         durability: Durability = "sync",
@@ -54,7 +54,8 @@ class CompiledGraph:
             input: state writes; None goes on with what is left; Answer, Answers or Command(resume=, update=,
                 goto=) answer and steer.
             thread_id: which thread; None is a new one.
-            on_pending: what a new input does to work that is left: an error, or it takes its place.
+            on_pending: what a new input does to work that is left: an error; it waits until that has ended,
+                which this call goes on with (``enqueue``); or it takes its place (``replace``).
             budget: of this run: ``Budget(steps=, visits=, tasks=, concurrency=)``.
             grant: named limits -> how much more a run that goes on may use.
             durability: ``sync``, ``async`` (at most ``window`` steps behind) or ``exit``.

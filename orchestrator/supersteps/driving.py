@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -29,14 +29,22 @@ from orchestrator.supersteps.caching import cache_of
 from orchestrator.supersteps.calling import call
 from orchestrator.supersteps.engine import StepEngine
 from orchestrator.supersteps.holding import held
-from orchestrator.supersteps.keeping import answers_below, copied, copy_children, delete, rewind, upto
+from orchestrator.supersteps.keeping import (
+    answers_below,
+    copied,
+    copy_children,
+    delete,
+    next_input,
+    rewind,
+    upto,
+)
 from orchestrator.supersteps.looking import history, interrupts_of, result_of, snapshot
 from orchestrator.supersteps.results import Interrupt, StateSnapshot, StepResult
 from orchestrator.supersteps.threads import Thread, Threads, threads_of
 from orchestrator.supersteps.turns import StepTurn
 from orchestrator.supersteps.words import Answer, Answers, Command
 
-__all__ = ["DEFAULT_STEPS", "Drive", "Driver"]
+__all__ = ["DEFAULT_STEPS", "NEXT", "Drive", "Driver", "OnPending"]
 
 #: Steps of a run whose budget says nothing: a loop that does not end stops, and can go on.
 DEFAULT_STEPS: Final = 1_000
@@ -47,6 +55,10 @@ _CONFIG: Final = (
 )
 
 
+#: What a new input does to work that is left.
+OnPending = Literal["error", "enqueue", "replace"]
+#: Given in place of an input: the first of those that wait.
+NEXT: Final = object()
 #: The engine that calls a graph, and the task that does.
 Caller = tuple[StepEngine, str]
 
@@ -55,7 +67,7 @@ class Drive(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one invocation, as ``CompiledGraph.invoke`` explains them."""
 
     thread_id: str | None = None
-    on_pending: Literal["error", "replace"] = "error"
+    on_pending: OnPending = "error"
     budget: Budget | None = None
     grant: Mapping[str, float] = msgspec.field(default_factory=dict)
     durability: str = "sync"
@@ -83,17 +95,25 @@ class Driver:
 
     async def invoke(self, given: Any, drive: Drive) -> StepResult:
         """Run a thread until it stops."""
-        async with self.begun(given, drive) as engine:
-            await engine.run()
-            return self.result(engine)
+        while True:
+            async with self.begun(given, drive) as engine:
+                await engine.run()
+                result = self.result(engine)
+            if not result.ok or not engine.steps.queue:
+                return result
+            # what waited for this is next
+            given = NEXT
+            drive = msgspec.structs.replace(
+                drive, thread_id=engine.run_id, on_pending="error", at=None, grant={}, rename={}
+            )
 
     @asynccontextmanager
     async def begun(self, given: Any, drive: Drive) -> AsyncIterator[StepEngine]:
         """An engine that has not been run; its thread is owned inside the block."""
         if drive.config is not None:
             raise OperationError(_CONFIG)
-        if drive.on_pending not in {"error", "replace"}:
-            raise OperationError(f"on_pending is {drive.on_pending!r}; write 'error' or 'replace'")
+        if drive.on_pending not in get_args(OnPending):
+            raise OperationError(f"on_pending is {drive.on_pending!r}; write 'error', 'enqueue' or 'replace'")
         thread_id = self._target(drive)
         with self._threads.owned(thread_id, self.blueprint.name) as thread:
             engine = await self._engine(thread, given, drive)
@@ -132,12 +152,18 @@ class Driver:
                 thread.id, plan, self.blueprint.plan, time=utc_now(), parent=parent, parent_node=node
             )
             told.append((opening, ()))
+        waits = bool(thread.queue) and not thread.pending and (given is None or given is NEXT)
+        if waits:
+            given = next_input(thread)
+            options = msgspec.structs.replace(options, queued=True)
         said = _said(given)
         answers: dict[str, dict[str, Any]] = {}
         if isinstance(said, Command):
             asked = self._asked(thread)
             told.append(telling.go_on(self.blueprint, thread, said, options, asked))
             answers = answers_below(telling.answers_of(thread, said.resume, asked), asked)
+        elif drive.on_pending == "enqueue" and not waits and (thread.pending or thread.queue):
+            told.append(telling.enqueue(self.blueprint, thread, said, options))
         else:
             told.append(await telling.new_input(self.blueprint, thread, said, options))
         engine = self._made(thread, drive, Beginning(*told), caller)

@@ -89,7 +89,11 @@ def fold(
                 made.patches.append(Patch(key))
             continue
         try:
-            _patch(made, key, channel.patch(key, present.get(key), pending), dict(writes) if own else {})
+            change = channel.patch(key, present.get(key), pending)
+            if change.append and len(pending) == 1:
+                # what goes behind is what the task wrote, if it is that to the byte
+                change = change._replace(task=pending[0].task)
+            _patch(made, key, change, dict(writes) if own else {})
         except InvalidUpdateError as error:
             failure = Failure("InvalidUpdateError", str(error))
             made.faults.update(dict.fromkeys(error.tasks, Fault(key, failure)))

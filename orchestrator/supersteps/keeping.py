@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from orchestrator.core.facts import CheckpointSaved, RunStarted
 from orchestrator.core.records import Record
 from orchestrator.core.status import LIVE
+from orchestrator.core.supersteps.writes import written
 from orchestrator.errors import OperationError
 from orchestrator.runtime.forking import copy_history
 from orchestrator.runtime.stores import Store
 from orchestrator.supersteps.naming import memory_of, memory_run, own_run
+from orchestrator.supersteps.words import Overwrite
 
 if TYPE_CHECKING:
     from orchestrator.supersteps.results import Interrupt
-    from orchestrator.supersteps.threads import Threads
+    from orchestrator.supersteps.threads import Thread, Threads
 
-__all__ = ["answers_below", "copied", "copy_children", "delete", "family", "rewind", "upto"]
+__all__ = ["answers_below", "copied", "copy_children", "delete", "family", "next_input", "rewind", "upto"]
 
 
 def answers_below(given: Mapping[str, Any], open_: Sequence[Interrupt]) -> dict[str, dict[str, Any]]:
@@ -86,6 +90,15 @@ def copy_children(threads: Threads, origin: str, new: str) -> None:
         if store.exists(source) and not store.exists(goal):
             copied(store, source, store.records(source), goal, "", (new, name))
             copy_children(threads, source, goal)
+
+
+def next_input(thread: Thread) -> dict[str, Any]:
+    """The first of the inputs that wait."""
+    found: dict[str, Any] = {}
+    for one in written(thread.queue[0]):
+        value = msgspec.json.decode(one.value)
+        found[one.key] = Overwrite(value) if one.overwrite else value
+    return found
 
 
 def rewind(threads: Threads, run: str, checkpoint: int) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "after",
     "answers_of",
     "edit",
+    "enqueue",
     "go_on",
     "known_nodes",
     "new_input",
@@ -50,6 +51,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     replace: bool = False
     child: bool = False
+    queued: bool = False
     budget: Budget | None = None
     grant: Mapping[str, float] = {}
     rename: Mapping[str, str] = {}
@@ -121,11 +123,11 @@ async def new_input(blueprint: Blueprint, thread: Thread, given: Mapping[str, An
     """
     if not given and not options.child:
         raise EmptyInputError(f"the input writes no state key; there are {', '.join(blueprint.channels)}")
-    if thread.pending and not options.replace:
+    if (thread.pending or (thread.queue and not options.queued)) and not options.replace:
         waits = ", ".join(next_of(thread.machine.state))
         raise PendingWorkError(
-            f"thread {thread.id} has work left ({waits}); invoke(None) goes on with it, on_pending='replace' "
-            "drops it"
+            f"thread {thread.id} has work left ({waits}); invoke(None) goes on with it, on_pending='enqueue' "
+            "lets the input wait for it, on_pending='replace' drops it"
         )
     patches, values, state = update_of(blueprint, _channels(thread), given, "input")
     routing = await _branches(blueprint, blueprint.entry, state, "the conditional edge of START")
@@ -140,6 +142,7 @@ async def new_input(blueprint: Blueprint, thread: Thread, given: Mapping[str, An
         utc_now(),
         options.plan,
         options.budget,
+        options.queued,
     )
     return command, [*values, *routing.values]
 
@@ -176,6 +179,20 @@ def go_on(
         dict(options.rename), options.plan,
     )  # fmt: skip
     return command, [*values, *routing.values]
+
+
+def enqueue(blueprint: Blueprint, thread: Thread, given: Mapping[str, Any], options: Options) -> Told:
+    """Go on with what is left, and let an input wait until it has ended.
+
+    Raises:
+        EmptyInputError, InvalidUpdateError: the input writes nothing, or what the state does not have.
+    """
+    if not given:
+        raise EmptyInputError(f"the input writes no state key; there are {', '.join(blueprint.channels)}")
+    raw = encode_writes(writes_of(blueprint.channels, given, "input"))
+    command, values = go_on(blueprint, thread, Command(), options)
+    assert isinstance(command, GoOn)
+    return msgspec.structs.replace(command, enqueue=len(values)), [*values, raw]
 
 
 def _moved(patch: Patch, by: int) -> Patch:

@@ -44,6 +44,12 @@ class Thread:
         return 0 if steps is None else steps.checkpoint
 
     @property
+    def queue(self) -> tuple[bytes, ...]:
+        """Inputs that wait."""
+        steps = self.machine.state.steps
+        return () if steps is None else steps.queue
+
+    @property
     def pending(self) -> bool:
         """True if it has work left."""
         steps = self.machine.state.steps
@@ -76,18 +82,28 @@ class Threads:
         """
         if fault := run_fault(thread_id):
             raise OperationError(f"thread_id: {fault}")
-        if thread_id in self._held:
-            raise RunOwnedError(
-                f"thread {thread_id} is being driven in this process; wait for it, or fork it"
-            )
-        self._held.add(thread_id)
-        try:
+        with self.reserved(thread_id):
             thread = self._open(thread_id, name)
             try:
                 yield thread
             finally:
                 self._left(thread)
                 self.store.close(thread_id)
+
+    @contextmanager
+    def reserved(self, thread_id: str) -> Iterator[None]:
+        """Nobody else in this process has the thread.
+
+        Raises:
+            RunOwnedError: somebody has.
+        """
+        if thread_id in self._held:
+            raise RunOwnedError(
+                f"thread {thread_id} is being driven in this process; wait for it, or fork it"
+            )
+        self._held.add(thread_id)
+        try:
+            yield
         finally:
             self._held.discard(thread_id)
 

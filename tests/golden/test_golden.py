@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Run -> why deciding it again gives something else today, where a rule was changed on purpose.
 DIVERGES: dict[str, str] = {}
 #: Kinds that no golden journal holds -> why.
-UNRECORDED: dict[str, str] = {}
+UNRECORDED: dict[str, str] = {"InputQueued": "no input waited when these were made"}
 #: Bytes of everything that is golden, so that a clone stays small.
 MOST = 400 * 1024
 

@@ -71,6 +71,8 @@ def _updated(state: RunState, fact: s.StateUpdated, frame: Frame) -> None:
         steps.versions[patch.key] = steps.checkpoint + 1
     if fact.source == "input":
         steps.given = True
+        # an input that nobody queued replaces what waited
+        steps.queue = steps.queue[1:] if fact.queued else ()
         steps.steps = steps.tasks = steps.children.tasks = 0
         steps.visits = {}
 
@@ -199,6 +201,11 @@ def _breakpoint(state: RunState, _fact: s.BreakpointReached, _frame: Frame) -> N
     _of(state).held = True
 
 
+def _queued(state: RunState, fact: s.InputQueued, frame: Frame) -> None:
+    steps = _of(state)
+    steps.queue = (*steps.queue, bytes(frame.values[fact.value]))
+
+
 def _nothing(_state: RunState, _fact: Fact, _frame: Frame) -> None:
     """A fact that is news and changes nothing."""
 
@@ -216,5 +223,6 @@ STEPS: Mapping[type[Fact], Callable[[Any, Any, Frame], None]] = {
     s.WriteRefused: _refused,
     s.WriteResolved: _resolved,
     s.BreakpointReached: _breakpoint,
+    s.InputQueued: _queued,
     **AGENTS,
 }

@@ -46,6 +46,7 @@ class TakeInput(Command, frozen=True):
 
     ``replace``: what is pending is cancelled first. Without it an input on a thread with pending work is
     refused. ``steps``: the graph, if it has changed. ``budget``: of this run, if it has one of its own.
+    ``queued``: it is the first of those that waited.
     """
 
     patches: tuple[Patch, ...] = ()
@@ -57,6 +58,7 @@ class TakeInput(Command, frozen=True):
     time: str = ""
     steps: StepPlan | None = None
     budget: Budget | None = None
+    queued: bool = False
 
 
 class Boundary(Command, frozen=True):
@@ -103,6 +105,7 @@ class GoOn(Command, frozen=True):
         answers: to questions of tasks.
         patches: an update that is applied first. routes: a frontier that replaces the pending one.
         budget: named limits that are raised. again: questions without an answer are asked anew.
+        enqueue: position of an input that is to wait until this work has ended.
         rename: node in the frontier -> what it is called now. steps: the graph, if it has changed.
         requests: of other processes, which came meanwhile, in order.
         reopen: what failed and undecided gates run again, and questions without an answer are asked anew.
@@ -122,6 +125,7 @@ class GoOn(Command, frozen=True):
     requests: tuple[Request, ...] = ()
     waits_for_answers: bool = False
     reopen: bool = True
+    enqueue: int | None = None
 
 
 class Edit(Command, frozen=True):

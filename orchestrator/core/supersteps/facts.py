@@ -15,6 +15,7 @@ __all__ = [
     "BreakpointReached",
     "CheckpointSaved",
     "Entry",
+    "InputQueued",
     "Patch",
     "Route",
     "RouteSelected",
@@ -96,12 +97,24 @@ class StepsPlanned(Fact, frozen=True):
 
 
 class StateUpdated(Fact, frozen=True):
-    """Channels changed: by an ``input``, at the boundary of a ``step``, or by an operator's ``update``."""
+    """Channels changed: by an ``input``, at the boundary of a ``step``, or by an operator's ``update``.
+
+    ``queued``: the input is the first of those that waited.
+    """
 
     source: str
     step: int
     patches: tuple[Patch, ...] = ()
     as_node: str = ""
+    queued: bool = False
+
+
+class InputQueued(Fact, frozen=True):
+    """An input waits until the work before it has ended; it is folded then."""
+
+    positions: ClassVar[tuple[str, ...]] = ("value",)
+
+    value: int
 
 
 class RouteSelected(Fact, frozen=True):
@@ -226,5 +239,6 @@ STEP_FACTS: tuple[type[Fact], ...] = (
     BreakpointReached,
     TaskSpawned,
     TasksWithdrawn,
+    InputQueued,
     TaskCached,
 )

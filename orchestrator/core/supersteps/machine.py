@@ -57,7 +57,7 @@ def _take_input(decision: Decision, command: sc.TakeInput) -> None:
     if command.steps is not None or command.budget is not None:
         decision.fact(s.StepsPlanned(command.steps or steps.plan, budget=command.budget))
     steps.before, steps.after = command.before, command.after
-    decision.fact(s.StateUpdated("input", steps.step, command.patches))
+    decision.fact(s.StateUpdated("input", steps.step, command.patches, queued=command.queued))
     rules.save(decision, "input", _entries(decision, command.routes, steps.plan.entry))
 
 
@@ -120,6 +120,8 @@ def _go_on(decision: Decision, command: sc.GoOn) -> None:
         withdraw(decision, name, "what asked for it runs again", independent=True)
     if command.steps is not None or command.rename:
         decision.fact(s.StepsPlanned(command.steps or steps.plan, command.rename))
+    if command.enqueue is not None:
+        decision.fact(s.InputQueued(command.enqueue))
     if command.patches:
         decision.fact(s.StateUpdated("update", steps.step, command.patches))
         decision.fact(s.CheckpointSaved(steps.checkpoint + 1, steps.step, "update", keeps=True))

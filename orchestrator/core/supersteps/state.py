@@ -95,6 +95,8 @@ class StepState(msgspec.Struct):
     #: node -> its newest task whose step is complete
     last: dict[str, Any] = {}
     agents: Agents = msgspec.field(default_factory=Agents)
+    #: inputs that wait, as JSON
+    queue: tuple[bytes, ...] = ()
     children: Children = msgspec.field(default_factory=Children)
 
 
