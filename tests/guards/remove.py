@@ -223,8 +223,8 @@ GUARDS = (
                 ("tests/guards/test_requests_once.py",),
                 Removal(
                     "orchestrator/runtime/recovery.py",
-                    "rows = [row for row in self.rows if row.id not in state.controls]",
-                    "rows = list(self.rows)",
+                    "rows = [row for row in going.rows if row.id not in state.controls]",
+                    "rows = list(going.rows)",
                     (),
                 ),
             ),
