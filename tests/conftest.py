@@ -24,6 +24,9 @@ settings.register_profile(
 settings.register_profile("dev", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+# What a person has set up for themselves is no part of a test, nor of the processes that it starts.
+os.environ["CALLBOARD_CONFIG"] = str(Path(tempfile.gettempdir()) / "callboard-nobody")
+
 
 @pytest.fixture(scope="module", params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:

@@ -151,4 +151,16 @@ ROWS: Final[dict[str, list[Row]]] = {
             "Write a shorter timeout, or a longer deadline",
         ),
     ],
+    "Settings": [
+        (
+            (
+                "it cannot be read as TOML: …",
+                "there is no setting ……; write …",
+                "… is …; write a text",
+                "model is …; write PROVIDER:NAME",
+            ),
+            "`callboard.toml`, or your `config.toml`, says what model and effort nodes have that say nothing",
+            "Mend the file that is named: `model` and `effort`, both texts",
+        ),
+    ],
 }

@@ -11,7 +11,7 @@ from emissions import Emission, EscalationRequest, SpawnRequest, TaskAssignment
 from orchestrator.agents.backends import priced
 from orchestrator.cli.edge import say, say_json
 from orchestrator.cli.exits import USAGE
-from orchestrator.cli.opening import open_flow
+from orchestrator.cli.opening import near, open_flow
 from orchestrator.cli.options import CheckOptions, SchemaOptions
 from orchestrator.core.loops import most_rounds
 from orchestrator.core.spec import Budget
@@ -44,6 +44,9 @@ def check(options: CheckOptions) -> int:
         return USAGE
     say(f"\n{flow.name}: {_count(len(flow.document.nodes), 'node')}{_described(flow)}\n")
     say("\n".join(told["when"].values()))
+    for node, said in told["models"].items():
+        words = (f"{key} {one['value']} ({near(one['from'])})" for key, one in said.items())
+        say(f"{node}: {', '.join(words)}")
     for gate, effects in told["gates"].items():
         say(f"\ngate {gate}")
         say("\n".join(f"  {verdict or 'without a verdict'}: {effect}" for verdict, effect in effects.items()))
@@ -66,7 +69,11 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def _when(flow: Flow) -> dict[str, Any]:
-    return {"when": dict(flow.sentences()), "gates": verdict_effects(flow.graph)}
+    models = {
+        name: {key: {"value": one.value, "from": one.origin} for key, one in said.items()}
+        for name, said in flow.models().items()
+    }
+    return {"when": dict(flow.sentences()), "gates": verdict_effects(flow.graph), "models": models}
 
 
 def _budget(flow: Flow) -> dict[str, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -16,10 +15,12 @@ from emissions import EMISSIONS, Emission, EscalationRequest, SpawnRequest, Task
 from emissions import emission_type as find_emission
 from emissions import json_schema as emission_schema
 from orchestrator.cli.edge import say, say_json
-from orchestrator.cli.opening import UsageError, open_flow
+from orchestrator.cli.opening import UsageError, near, open_flow, settings_here
 from orchestrator.cli.options import Asked
 from orchestrator.core.facts import FACTS, Fact
+from orchestrator.flows.settings import Setting, Settings
 from roles import Artifact, Brief, Catalogue, Role, build_prompt, library
+from roles.discovery import shared_roles
 from roles.tools import tool_name
 
 __all__ = ["emissions", "events", "names", "roles"]
@@ -45,7 +46,7 @@ _UNRECORDED: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
 def names(kind: str) -> list[str]:
     """Names for completion: of ``roles``, ``emissions`` or ``events``."""
     if kind == "roles":
-        return [role.name for role in library()]
+        return list(shared_roles().names)
     return list(EMISSIONS) if kind == "emissions" else [*_kinds(), *_UNRECORDED]
 
 
@@ -55,24 +56,30 @@ def names(kind: str) -> list[str]:
 def roles(asked: Asked) -> int:
     """List roles, or show one."""
     if asked.flow is None:
-        catalogue = Catalogue()
-        catalogue.update(library())
-        own: set[str] = set()
+        catalogue, settings = shared_roles(), settings_here(Path())
+        own: frozenset[str] = frozenset()
     else:
-        catalogue = open_flow(asked.flow).roles
-        shared = library()
-        own = {role.name for role in catalogue if not any(role is one for one in shared)}
+        flow = open_flow(asked.flow)
+        catalogue, own = flow.roles, flow.own_roles
+        settings = settings_here(flow.path.parent)
+        defaults = flow.document.defaults
+        settings = Settings(
+            Setting(defaults.model, "defaults") if defaults.model else settings.model,
+            Setting(defaults.effort, "defaults") if defaults.effort else settings.effort,
+        )
     if asked.name is None:
+        ours = {role.name for role in library()} - own
         cast = [role for role in catalogue if role.name in own]
-        rest = [role for role in catalogue if role.name not in own]
-        for title, some in (("cast", cast), ("library", rest)):
+        yours = [role for role in catalogue if role.name not in own and role.name not in ours]
+        rest = [role for role in catalogue if role.name in ours]
+        for title, some in (("cast", cast), ("yours", yours), ("library", rest)):
             if some:
                 say(f"{title}\n{_table((role.name, _role_line(role)) for role in some)}")
         return 0
     if asked.name not in catalogue:
         raise UsageError(f"there is no role {asked.name!r}{_nearest(asked.name, catalogue.names)}")
     found = catalogue.get(asked.name)
-    say(_prompt(found, catalogue) if asked.prompt else "\n".join(_role(found)))
+    say(_prompt(found, catalogue) if asked.prompt else "\n".join(_role(found, settings)))
     return 0
 
 
@@ -88,13 +95,26 @@ def _role_line(role: Role) -> str:
     return f"{role.description or _first_line(role.body)}{f'  [{kinds}]' if kinds else ''}"
 
 
-def _role(role: Role) -> list[str]:
-    rows: list[tuple[str, str]] = [("role", role.name), ("declared in", _near(role.origin))]
+def _chosen(role: Role, settings: Settings) -> Iterator[tuple[str, str]]:
+    """The model and the effort that a node of the role is called with unless it says so itself."""
+    if role.fn is not None or role.program is not None:
+        return
+    own = {"model": next(iter(role.models), None), "effort": role.effort}
+    for key, said in own.items():
+        setting = getattr(settings, key)
+        if setting is not None:
+            yield key, f"{setting.value} ({near(setting.origin)})"
+        elif said is not None:
+            yield key, f"{said} (this role)"
+
+
+def _role(role: Role, settings: Settings) -> list[str]:
+    rows: list[tuple[str, str]] = [("role", role.name), ("declared in", near(role.origin))]
     rows.append(("description", role.description))
     rows.append(("performed by", _performer(role)))
     rows += [(name, ", ".join(getattr(role, name))) for name in ("models", "fallback", "modes")]
     rows.append(("tools", ", ".join(tool_name(tool) for tool in role.tools)))
-    rows.append(("effort", role.effort or ""))
+    rows += _chosen(role, settings)
     rows.append(("escalates to", role.escalates_to or ""))
     rows.append(("attempts", str(role.retry.attempts) if role.retry is not None else ""))
     rows.append(("timeout", f"{role.timeout:g} s" if role.timeout is not None else ""))
@@ -106,12 +126,6 @@ def _role(role: Role) -> list[str]:
     if role.artifacts:
         lines += ["", "artifacts", _table((one.name, _artifact(one)) for one in role.artifacts)]
     return [*lines, "", role.body.strip()] if role.body.strip() else lines
-
-
-def _near(place: str) -> str:
-    """A place as seen from here, if it is below here."""
-    here = f"{Path.cwd()}{os.sep}"
-    return place.removeprefix(here)
 
 
 def _performer(role: Role) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from orchestrator.errors import FlowError, OperationError
 from orchestrator.flows.flow import Flow, load_flow
 from orchestrator.flows.load import read_source
 from orchestrator.flows.problems import Severity
+from orchestrator.flows.settings import Settings, settings_for
 
-__all__ = ["UsageError", "any_value", "arguments", "errors_of", "open_flow", "pairs"]
+__all__ = ["UsageError", "any_value", "arguments", "errors_of", "near", "open_flow", "pairs", "settings_here"]
 
 
 class UsageError(OperationError):
@@ -34,6 +36,23 @@ def open_flow(path: Path) -> Flow:
         hint = f"there are: {', '.join(found[:5])}" if found else "`callboard init` writes one"
         raise FlowError(f"there is no flow document here; {hint}", file=str(place))
     return load_flow(place)
+
+
+def near(place: str) -> str:
+    """A place as seen from here, if it is below here."""
+    return place.removeprefix(f"{Path.cwd()}{os.sep}")
+
+
+def settings_here(folder: Path) -> Settings:
+    """The settings that hold for a folder.
+
+    Raises:
+        UsageError: one of their files does not fit.
+    """
+    settings, problems = settings_for(folder)
+    if problems:
+        raise UsageError(str(problems[0]))
+    return settings
 
 
 def errors_of(flow: Flow) -> list[str]:

@@ -15,7 +15,7 @@ from orchestrator.cli.driving import Job, drive
 from orchestrator.cli.edge import clean_json, clean_lines, own_stdout
 from orchestrator.cli.exits import exit_code
 from orchestrator.cli.logs import configure_logs
-from orchestrator.cli.opening import UsageError, any_value, open_flow, pairs
+from orchestrator.cli.opening import UsageError, any_value, open_flow, pairs, settings_here
 from orchestrator.cli.options import TryOptions
 from orchestrator.cli.outlet import Outlet, outlet
 from orchestrator.cli.views import PlainView, line_of, plain_line
@@ -25,7 +25,8 @@ from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.results import NodeResult, RunResult
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.session import Session
-from roles import Catalogue, Role, Turn, library, load_roles
+from roles import Catalogue, Role, Turn, load_roles
+from roles.discovery import shared_roles
 
 __all__ = ["try_role"]
 
@@ -66,18 +67,20 @@ def try_role(options: TryOptions) -> int:
     def begin(session: Session) -> Awaitable[Run]:
         return session.start(graph, known=inputs, waits_for_answers=asks)
 
-    job = Job(begin, options.grace, asks, roles=others, operations={_GIVEN: _nothing}, model=options.model)
+    said = settings_here(Path(file).parent).model if options.model is None else None
+    model = options.model if said is None else said.value
+    job = Job(begin, options.grace, asks, roles=others, operations={_GIVEN: _nothing}, model=model)
     configure_logs(debug=options.debug)
     with own_stdout() as stream:
         return anyio.run(partial(_try, job, node, stream))
 
 
 def _catalogue(file: Path) -> Catalogue:
-    """The roles of a role file, or of a flow's cast, and those of the library."""
+    """The roles of a role file, or of a flow's cast, and those that every project has."""
     if file.suffix in {".yaml", ".yml"} or (file / "flow.yaml").exists():
         return open_flow(file).roles
     catalogue = Catalogue(load_roles(file), origin=str(file))
-    catalogue.update(role for role in library() if role.name not in catalogue)
+    catalogue.update(role for role in shared_roles() if role.name not in catalogue)
     return catalogue
 
 

@@ -116,9 +116,9 @@ def _prices(source: Source, outline: Outline, priced: Priced) -> Iterator[Proble
 
 def _models(outline: Outline) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What each node may call: the model that it or ``defaults`` names, its role's tiers, its fallbacks."""
-    default = outline.document.defaults.model
+    default = outline.default("model")
     for name, node in outline.document.nodes.items():
-        role, own = outline.role(name), node.model or default
+        role, own = outline.role(name), node.model or (default.value if default else None)
         if role is None:
             yield name, (own,) if own and node.operation is not None else ()
         elif role.fn is None and role.program is None:

@@ -12,8 +12,8 @@ from orchestrator.flows.document import Document
 from orchestrator.flows.load import Source
 from orchestrator.flows.problems import Problem, Severity
 from roles import Catalogue, McpServer, Role, RoleError, Tool, bind_tools
+from roles.discovery import shared_roles
 from roles.files import load_roles, load_tools
-from roles.library import library
 
 __all__ = ["Cast", "hidden_modules", "load_cast"]
 
@@ -72,13 +72,17 @@ def load_cast(source: Source, document: Document, folder: Path) -> tuple[Cast, l
         except RoleError as error:
             problems.append(source.problem(("cast", number), str(error)))
     try:
-        shared = [role.name for role in library() if role.name in own]
-        catalogue.update(role for role in library() if role.name not in own)
+        known = shared_roles()
+        shared = [role for role in known if role.name in own]
+        for role in known:
+            if role.name not in own:
+                catalogue.add(role, origin=known.origin(role.name))
     except RoleError as error:
         problems.append(source.problem(("cast",), str(error)))
     else:
         if shared:
-            message = f"your {', '.join(shared)} will be used, not the library's of the same name"
+            names = ", ".join(role.name for role in shared)
+            message = f"your {names} will be used, not the library's of the same name"
             problems.append(source.problem(("cast",), message, Severity.NOTE))
     complete = not any(problem.severity is Severity.ERROR for problem in problems)
     return Cast(catalogue, frozenset(own), complete=complete, tools=frozenset(tools)), problems

@@ -125,7 +125,7 @@ class _Checker:
     def _unperformed(self, name: str) -> Iterator[Problem]:
         """Who would have to perform a node and cannot."""
         node, role, place = self.document.nodes[name], self.outline.role(name), ("nodes", name)
-        modelled = node.model or self.document.defaults.model or (role is not None and role.models)
+        modelled = node.model or self.outline.default("model") or (role is not None and role.models)
         if role is not None and role.fn is None and role.program is None and not modelled:
             message = (
                 f"{name}: role {role.name} has no function and no program, and nothing names a model: write "

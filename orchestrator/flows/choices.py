@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
-from typing import Final
 
 from emissions import EMISSIONS
 from orchestrator.flows.load import Place, Source
 from orchestrator.flows.names import suggestion
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity
+from orchestrator.flows.settings import MODEL_FORM
 from roles.tools import listed, tool_name
 
 __all__ = ["check_choices", "check_tools"]
-
-#: PROVIDER:NAME, the form that model libraries share; ``test`` is the model that calls nobody.
-_MODEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:\S+|test")
 
 
 def check_choices(source: Source, outline: Outline) -> Iterator[Problem]:
     """Problems of ``emits``, ``tools``, ``model``, ``asks`` and ``inputs``: narrow or choose, never widen."""
     default = outline.document.defaults.model
-    if default is not None and not _MODEL.fullmatch(default):
+    if default is not None and not MODEL_FORM.fullmatch(default):
         yield source.problem(("defaults", "model"), _form("defaults.model", default))
     for name in outline.document.nodes:
         yield from _emits(source, outline, name)
@@ -86,7 +82,7 @@ def _known(tool: str, tools: Collection[str]) -> bool:
 def _model(source: Source, outline: Outline, name: str) -> Iterator[Problem]:
     node, role = outline.node(name), outline.role(name)
     own = role.models if role is not None else ()
-    if node.model is not None and node.model not in own and not _MODEL.fullmatch(node.model):
+    if node.model is not None and node.model not in own and not MODEL_FORM.fullmatch(node.model):
         message = _form(f"model of {name}", node.model) + (suggestion(node.model, own) if own else "")
         yield source.problem(("nodes", name, "model"), message)
     for key in ("model", "effort", "asks", "tools", "inputs"):

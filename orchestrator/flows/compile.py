@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import pydantic
 
@@ -130,7 +131,7 @@ def _inquiry(node: NodeSpec) -> Mapping[str, object] | None:
 def _models(outline: Outline, name: str) -> tuple[str, ...]:
     """The tiers of a node that chooses its model: that one, then what its role has above it."""
     node, role = outline.node(name), outline.role(name)
-    chosen = node.model or (outline.document.defaults.model if outline.speaks(name) else None)
+    chosen = node.model or _default(outline, name, "model")
     if chosen is None:
         return ()
     tiers = role.models if role is not None else ()
@@ -140,7 +141,12 @@ def _models(outline: Outline, name: str) -> tuple[str, ...]:
 
 def _effort(outline: Outline, name: str) -> str | None:
     node = outline.node(name)
-    return node.effort or (outline.document.defaults.effort if outline.speaks(name) else None)
+    return node.effort or _default(outline, name, "effort")
+
+
+def _default(outline: Outline, name: str, key: Literal["model", "effort"]) -> str | None:
+    default = outline.default(key) if outline.speaks(name) else None
+    return None if default is None else default.value
 
 
 def _inputs(node: NodeSpec) -> tuple[str, ...] | None:

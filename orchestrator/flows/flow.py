@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from orchestrator.core.spec import Budget
 from orchestrator.errors import FlowError, GraphError, OperationError
@@ -21,6 +22,7 @@ from orchestrator.flows.load import Source, read_source
 from orchestrator.flows.outline import Outline
 from orchestrator.flows.problems import Problem, Severity, ordered
 from orchestrator.flows.refusals import with_refusals
+from orchestrator.flows.settings import Setting, Settings, settings_for
 from orchestrator.flows.steps import compile_steps, step_sentences
 from orchestrator.flows.validate import validate
 from roles import Catalogue
@@ -115,6 +117,11 @@ class Flow:
         """Its roles: those of ``cast:`` and the library's. Loading them runs the cast's Python files."""
         return self._cast[0].catalogue
 
+    @property
+    def own_roles(self) -> frozenset[str]:
+        """Names of the roles that stand in its own ``cast:``."""
+        return self._cast[0].own
+
     def check(
         self,
         operations: Collection[str] = (),
@@ -131,7 +138,8 @@ class Flow:
                 (``orchestrator.agents.backends.priced``). Without it nothing is said of prices.
         """
         _, faults = self._cast
-        found = [*self._problems, *hidden_modules(self._source, self.path.parent), *faults]
+        hidden = hidden_modules(self._source, self.path.parent)
+        found = [*self._problems, *hidden, *faults, *self._settings[1]]
         found += check(self._source, self._outline, operations, tools, priced)
         for flow in self.includes.values():
             inside = flow.check(operations, tools, priced=priced)
@@ -199,6 +207,18 @@ class Flow:
         """For every node, when it runs: "publish runs if review and audit completed"."""
         return step_sentences(self._outline) if self.stepped else sentences(self._outline)
 
+    def models(self) -> Mapping[str, Mapping[str, Setting]]:
+        """Of every node that a model performs: its ``model`` and ``effort``, and who says so."""
+        keys: tuple[Literal["model", "effort"], ...] = ("model", "effort")
+        found: dict[str, dict[str, Setting]] = {}
+        for name in self.document.nodes:
+            said: dict[str, Setting] = {
+                key: one for key in keys if (one := self._outline.chosen(name, key)) is not None
+            }
+            if said:
+                found[name] = said
+        return found
+
     def _refuse_errors(self, operations: Collection[str], tools: Collection[str]) -> None:
         found = self.check(operations, tools)
         first = next((one for one in found if one.severity is Severity.ERROR), None)
@@ -215,7 +235,11 @@ class Flow:
 
     @cached_property
     def _outline(self) -> Outline:
-        return Outline(self.document, self._cast[0], self.path.parent, self.includes)
+        return Outline(self.document, self._cast[0], self.path.parent, self.includes, self._settings[0])
+
+    @cached_property
+    def _settings(self) -> tuple[Settings, list[Problem]]:
+        return settings_for(self.path.parent)
 
 
 def load_flow(path: str | Path) -> Flow:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from orchestrator.core.encoding import decoded
 from orchestrator.core.spec import Artifact
@@ -17,6 +17,7 @@ from orchestrator.flows.document import AfterSpec, Document, EdgeSpec, NodeSpec
 from orchestrator.flows.includes import Included
 from orchestrator.flows.models import load_model
 from orchestrator.flows.operations import json_schema
+from orchestrator.flows.settings import Setting, Settings
 from orchestrator.flows.shapes import GATE_FIELDS, Schema, ShapeError, schema_of
 from roles import Role
 
@@ -48,12 +49,19 @@ class Outline:
         cast: its roles.
         folder: where its files are.
         flows: the documents that it includes, by the path that names them.
+        settings: the project's and the person's.
     """
 
     def __init__(
-        self, document: Document, cast: Cast, folder: Path, flows: Mapping[str, Included] | None = None
+        self,
+        document: Document,
+        cast: Cast,
+        folder: Path,
+        flows: Mapping[str, Included] | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.document, self.cast, self.folder = document, cast, folder
+        self.settings = settings or Settings()
         self.flows = flows or {}
         self.order = {name: number for number, name in enumerate(document.nodes)}
         self._models: dict[str, object] = {}
@@ -80,6 +88,25 @@ class Outline:
         if node.role is not None:
             return role is not None and role.fn is None
         return node.operation in SPEAKING
+
+    def default(self, key: Literal["model", "effort"]) -> Setting | None:
+        """What nodes have that say nothing: the document's defaults, else the settings."""
+        own = getattr(self.document.defaults, key)
+        return getattr(self.settings, key) if own is None else Setting(own, "defaults")
+
+    def chosen(self, name: str, key: Literal["model", "effort"]) -> Setting | None:
+        """What a node that a model performs is called with, and who says so; None of any other node."""
+        role = self.role(name)
+        if not self.speaks(name) or (role is not None and role.program is not None):
+            return None
+        own = getattr(self.document.nodes[name], key)
+        if own is not None:
+            return Setting(own, "the node")
+        default = self.default(key)
+        if default is not None or role is None:
+            return default
+        said = next(iter(role.models), None) if key == "model" else role.effort
+        return None if said is None else Setting(said, f"role {role.name}")
 
     def after(self, name: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Entries of a node's ``after``: position, predecessor, accepted outcomes."""

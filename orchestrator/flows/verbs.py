@@ -32,7 +32,7 @@ def check_verb(source: Source, outline: Outline, name: str, operations: Collecti
         yield source.problem(place, f"{name}: {fault}")
     if verb == ACT:
         yield from _act(source, outline, name)
-    elif not (node.model or outline.document.defaults.model):
+    elif not (node.model or outline.default("model")):
         message = (
             f"{name}: {verb} has no role, and nothing names a model: write model:, or say it at the run: "
             "--model PROVIDER:NAME"
