@@ -22,7 +22,7 @@ EDITOR := tests/flows/editor/node_modules
 help: ## this list
 	@echo 'make demo [TARGET=PATH]  audit a folder of Python code (default: this project) and say where the report is'
 	@echo 'make test [ARGS=...]     lint, types, arrows, then all tests but benchmarks; CI=1 adds the slow ones'
-	@echo 'make nightly             crashes and power cuts, ten times as many as in CI (about half an hour)'
+	@echo 'make nightly             crashes and power cuts, ten times as many as in CI (takes hours)'
 	@echo 'make check               the part of it that runs no test'
 	@echo 'make bench               the benchmarks, one at a time'
 	@echo 'make cover               the tests with a report of what they did not reach'
@@ -93,7 +93,7 @@ $(TEST_VENV)/.installed: pyproject.toml constraints.txt | python
 $(EDITOR)/.installed: tests/flows/editor/package-lock.json
 	@mkdir -p '$(EDITOR)'; \
 	if ! command -v npm >/dev/null; then echo 'No npm: the test of the schema in an editor is left out'; \
-	elif npm ci --silent --no-audit --no-fund --prefix tests/flows/editor; then touch '$@'; \
+	elif npm ci --silent --no-audit --no-fund --fetch-retries=1 --fetch-timeout=30000 --prefix tests/flows/editor; then touch '$@'; \
 	else echo 'npm could not install: the test of the schema in an editor is left out'; fi
 
 define install
