@@ -220,7 +220,7 @@ def test_a_file_that_was_cut(tmp_path: Path, which: str, share: float):
 
 
 def test_a_newer_version(tmp_path: Path):
-    """journal.md: a version newer than the code is refused by name, the file untouched."""
+    """S68, journal.md: a version newer than the code is refused by name, the file untouched."""
     path = whole(tmp_path)
     changed = apsw.Connection(str(path))
     changed.execute("PRAGMA user_version=99")

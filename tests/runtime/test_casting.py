@@ -76,7 +76,7 @@ FAULTY = (
 
 
 async def test_a_plan_with_faults_is_returned_once_with_all_of_them(write):
-    """An invalid plan comes back with everything that is wrong; a second one fails the run naming it."""
+    """S70: an invalid plan comes back with everything that is wrong; a second one fails the run naming it."""
     async with Session() as session:
         result = await session.flow(write(FAULTY))
     assert result.reason is RunReason.FAILED

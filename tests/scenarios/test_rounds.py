@@ -60,7 +60,7 @@ def reviewed(judge, refusals=2, back_to="draft", **gate):
 
 
 async def test_a_critic_that_always_rejects():
-    """D5: budget 2 gives exactly 2 reworks; it ends refusals_exhausted and names the fork."""
+    """D5, bad-inputs 26: budget 2 gives exactly 2 reworks; it ends refusals_exhausted and names the fork."""
     run = await ran(reviewed(judging("REJECT")))
     assert run.reason is RunReason.REFUSALS_EXHAUSTED
     drafts = [name for name in run.result.nodes if name.startswith("draft")]
