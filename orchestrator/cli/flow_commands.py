@@ -64,6 +64,7 @@ def run(
             help="Take the outcomes of this run for nodes whose code, parameters and inputs are the same.",
         ),
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --reuse: do not ask.")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="One event per line as JSON; the last line is the result.")
     ] = False,
@@ -92,7 +93,9 @@ def run(
     driving = options.Driving(
         journal=journal, json=json, quiet=quiet, grace=grace, on_end=on_end, on_ask=on_ask, debug=debug
     )
-    return options.RunOptions(flow, tuple(arg or ()), args, concurrency, model, fsync, reuse, driving=driving)
+    return options.RunOptions(
+        flow, tuple(arg or ()), args, concurrency, model, fsync, reuse, yes, driving=driving
+    )
 
 
 @app.command("check")

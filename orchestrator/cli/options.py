@@ -75,7 +75,7 @@ class RunOptions(Request):
         flow: the document, or its folder. args: ``K=V`` texts. args_file: JSON or YAML; ``args`` win.
         concurrency: nodes at once, in place of the document's. fsync: ``always`` or ``never``.
         model: performs every role that a model performs.
-        reuse: an earlier run whose outcomes are taken where nothing has changed.
+        reuse: an earlier run whose outcomes are taken where nothing has changed. yes: do not ask about it.
         command: the command line as it was given, for "run again".
     """
 
@@ -87,6 +87,7 @@ class RunOptions(Request):
     model: str | None = None
     fsync: str = "always"
     reuse: str | None = None
+    yes: bool = False
     driving: Driving = field(default_factory=Driving)
     command: str = ""
 

@@ -11,16 +11,18 @@ from orchestrator.agents.backends import priced
 from orchestrator.cli.asking import can_ask
 from orchestrator.cli.driving import Job
 from orchestrator.cli.edge import note
-from orchestrator.cli.exits import USAGE
+from orchestrator.cli.exits import INTERRUPTED, USAGE
 from orchestrator.cli.hooks import hook_of, on_ask
 from orchestrator.cli.journals import place_of, prepare, reading, recorded
 from orchestrator.cli.logs import configure_logs
+from orchestrator.cli.onward import agreed
 from orchestrator.cli.opening import arguments, errors_of, open_flow
 from orchestrator.cli.options import RunOptions
 from orchestrator.cli.telling import Teller, drive_and_tell
-from orchestrator.core.status import Status
 from orchestrator.flows.problems import NO_MODEL, Severity
 from orchestrator.journal.files import Fsync
+from orchestrator.runtime.options import RunOptions as Begun
+from orchestrator.runtime.recorded import RecordedRun
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.session import Session
 
@@ -60,9 +62,15 @@ def run(options: RunOptions) -> int:
         prepare(place)
     asks = can_ask() and not driving.quiet
     earlier = _earlier(options)
+    begun = Begun(
+        args=values,
+        budget=budget,
+        waits_for_answers=asks,
+        reuse=None if earlier is None else earlier.run_id,
+    )
 
     def begin(session: Session) -> Awaitable[Run]:
-        return session.start(flow, args=values, budget=budget, waits_for_answers=asks, reuse=earlier)
+        return session.begin(flow, begun)
 
     job = Job(
         begin,
@@ -74,11 +82,17 @@ def run(options: RunOptions) -> int:
         folder=None if place is None else place.folder,
         model=options.model,
     )
+    if earlier is not None:
+        # the machine itself says what follows, in memory, before anything runs
+        reused, left = job.session().forecast(flow, begun)
+        line = f"run {earlier.run_id} ({earlier.standing}): reuses {reused:,}, will run {left:,}"
+        if not agreed(line, driving, yes=options.yes):
+            return INTERRUPTED
     return drive_and_tell(job, Teller(driving, place, options.command, ended, str(flow.path)))
 
 
-def _earlier(options: RunOptions) -> str | None:
-    """The whole id of the run whose outcomes are taken; said before anything runs.
+def _earlier(options: RunOptions) -> RecordedRun | None:
+    """The run whose outcomes are taken.
 
     Raises:
         UsageError: there is no such run, or no journal.
@@ -86,9 +100,4 @@ def _earlier(options: RunOptions) -> str | None:
     if options.reuse is None:
         return None
     with reading(options.driving.journal) as (reader, _):
-        run = recorded(reader, options.reuse)
-    completed = sum(node.status is Status.COMPLETED for node in run.state.nodes.values())
-    if not options.driving.quiet:
-        count = f"{completed:,} {'node' if completed == 1 else 'nodes'}"
-        note(f"run {run.run_id} ({run.standing}) has {count} to reuse where nothing has changed")
-    return run.run_id
+        return recorded(reader, options.reuse)

@@ -9,8 +9,10 @@ from typing import Any, Final, Protocol
 from orchestrator.cli.edge import clean, clean_json, note
 from orchestrator.cli.outlet import Outlet
 from orchestrator.core.state import NodeState, RunState
+from orchestrator.runtime.engine import Engine
 from orchestrator.runtime.envelopes import Envelope
 from orchestrator.runtime.projections import node_result
+from orchestrator.runtime.reusing import content_key
 from orchestrator.runtime.run import Run
 
 __all__ = [
@@ -108,13 +110,21 @@ class PlainView(QuietView):
             await self._outlet.put(first)
         async with run.events(self._after, LINES.keys()) as events:
             async for envelope in events:
-                line = line_of(envelope, run.engine)
+                line = None if _takes(envelope, run.engine) else line_of(envelope, run.engine)
                 if line is not None:
                     await self._outlet.put(line)
 
     async def said(self, envelope: Envelope) -> None:
         """Write what a node reports."""
         await self._outlet.put(plain_line("said", envelope.node, _cut(envelope.data.get("text", ""))))
+
+
+def _takes(envelope: Envelope, engine: Engine) -> bool:
+    """True for the start of a node that takes the outcome of an earlier run instead: it is told as reused."""
+    if envelope.kind != "NodeStarted" or not engine.reuse:
+        return False
+    node = engine.state.nodes.get(envelope.node or "")
+    return node is not None and content_key(engine.state, node, engine.reducers) in engine.reuse
 
 
 def line_of(envelope: Envelope, stage: Stage) -> str | None:
@@ -147,12 +157,16 @@ def _started(envelope: Envelope, stage: Stage) -> str | None:
     """Only of nodes that were planned: the others are told when they settle."""
     again = f"attempt {envelope.attempt}" if (envelope.attempt or 1) > 1 else ""
     state = stage.state.nodes.get(envelope.node or "")
+    if state is not None and state.restored and state.attempt == envelope.attempt:
+        return None
     planned = envelope.node in stage.planned or (state is not None and state.copies is not None)
     return plain_line("started", envelope.node, again) if planned else None
 
 
 def _succeeded(envelope: Envelope, stage: Stage) -> str:
     if envelope.data.get("restored"):
+        if envelope.attempt and not stage.state.origin:
+            return plain_line("reused", envelope.node)
         return plain_line("succeeded", envelope.node, "it was given and did not run")
     state = stage.state.nodes.get(envelope.node or "")
     parent = f", spawned by {clean(state.parent)}" if state is not None and _spawned(state) else ""

@@ -17,14 +17,16 @@ from anyio import CancelScope
 from orchestrator.agents import Branch
 from orchestrator.core.spec import Budget
 from orchestrator.errors import ExecutionError, OperationError
+from orchestrator.flows.flow import BoundFlow
 from orchestrator.journal import Journal
 from orchestrator.journal.files import Fsync
 from orchestrator.runtime.definitions import definition_of
 from orchestrator.runtime.engine import Engine
+from orchestrator.runtime.forecasting import forecast
 from orchestrator.runtime.identity import new_run_id
 from orchestrator.runtime.including import Includes
 from orchestrator.runtime.options import RunOptions
-from orchestrator.runtime.planning import prepare
+from orchestrator.runtime.planning import Prepared, prepare
 from orchestrator.runtime.results import RunResult
 from orchestrator.runtime.run import Run
 from orchestrator.runtime.runs import Runs
@@ -260,26 +262,8 @@ class Session(Runs):
         if bound.graph.stepped:
             return self._launch(schedule("supersteps").begin(self, bound, options, source_of(what)))
         earlier = self._earlier(options.reuse)
-        limit = bound.budget if options.budget is None else options.budget
-        if not isinstance(limit, Budget):
-            raise OperationError(f"budget is {limit!r}; give a Budget, such as Budget(spawns=10)")
-        if not options.parallel:
-            limit = msgspec.structs.replace(limit, concurrency=1)
         branches = {**self.branches, **_live_branches(bound.graph.branches, self.branches)}
-        prepared = prepare(
-            bound.graph,
-            roles=bound.roles,
-            operations=self._operations,
-            branches=branches,
-            budget=limit,
-            limits={**self._limits, **bound.limits},
-            args=bound.args,
-            context={**bound.context, **(options.context or {})},
-            reducers={**bound.reducers, **(options.reducers or {})},
-            known=options.known or {},
-            model=self._model,
-            tools=self.tools,
-        )
+        prepared = self._prepared(bound, options, branches)
         self.branches.update(branches)
         run_id = new_run_id() if options.child is None else options.child.run
         definition = definition_of(prepared, source_of(what), bound.outputs, durable=self._store.durable)
@@ -295,6 +279,44 @@ class Session(Runs):
         engine = Engine(run_id, prepared, self.wiring(journal, options), definition)
         engine.reuse = earlier
         return self._launch(engine)
+
+    def _prepared(self, bound: BoundFlow, options: RunOptions, branches: Mapping[str, Branch]) -> Prepared:
+        limit = bound.budget if options.budget is None else options.budget
+        if not isinstance(limit, Budget):
+            raise OperationError(f"budget is {limit!r}; give a Budget, such as Budget(spawns=10)")
+        if not options.parallel:
+            limit = msgspec.structs.replace(limit, concurrency=1)
+        return prepare(
+            bound.graph,
+            roles=bound.roles,
+            operations=self._operations,
+            branches=branches,
+            budget=limit,
+            limits={**self._limits, **bound.limits},
+            args=bound.args,
+            context={**bound.context, **(options.context or {})},
+            reducers={**bound.reducers, **(options.reducers or {})},
+            known=options.known or {},
+            model=self._model,
+            tools=self.tools,
+        )
+
+    def forecast(self, what: Runnable, options: RunOptions) -> tuple[int, int]:
+        """How many nodes of a run would take an outcome of ``options.reuse``, and how many would run.
+
+        Nothing runs and nothing is written; the session need not be open.
+
+        Raises:
+            OperationError, JournalError: as :meth:`start`.
+        """
+        bound = bound_of(what, options.args or {}, self.roles, self._operations, self.tools)
+        if bound.graph.stepped:
+            raise OperationError("a stepped flow takes no reuse=; its state is its context, by context=")
+        earlier = self._earlier(options.reuse)
+        branches = {**self.branches, **_live_branches(bound.graph.branches, self.branches)}
+        prepared = self._prepared(bound, options, branches)
+        definition = definition_of(prepared, source_of(what), bound.outputs, durable=self._store.durable)
+        return forecast(prepared, definition, earlier)
 
 
 def _live_branches(given: Mapping[str, object], known: Mapping[str, Branch]) -> dict[str, Branch]:

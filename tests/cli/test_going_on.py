@@ -162,12 +162,36 @@ def test_reuse_runs_what_has_changed(tmp_path: Path):
     (tmp_path / "calls").unlink()
     done = call("run", "--reuse", "last", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "has 4 nodes to reuse" in done.stderr
+    assert "(completed): reuses 2, will run 2" in done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    # what b gives is known when it has run: it is the same again, so d takes its outcome after all
+    assert sorted(words[1:] for words in lines if words[0] == "reused") == [["a"], ["c"], ["d"]]
+    assert [words[1] for words in lines if words[0] == "started"] == ["b"]
+    assert not any("did not run" in line for line in done.stdout.splitlines())
     ran = {line.rpartition("/")[2] for line in (tmp_path / "calls").read_text(encoding="utf-8").split()}
     assert "b" in ran
     assert not ran & {"a", "c"}
     assert call("doctor", "--replay", cwd=tmp_path).returncode == 0
     assert call("run", "--journal", "none", "--reuse", "last", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "runs"), [((), "n", False), ((), "y", True), (("--yes",), "", True)]
+)
+def test_reuse_asks_in_a_terminal(tmp_path: Path, words: tuple[str, ...], typed: str, runs: bool):
+    """run --reuse: it says what it takes and asks, as resume and retry do; --yes does not ask."""
+    flow(
+        tmp_path,
+        "  a: {role: counts, with: {path: calls}}\n  b: {role: counts, after: [a], with: {path: calls}}",
+    )
+    assert call("run", cwd=tmp_path).returncode == 0
+    with Terminal("run", "--reuse", "last", *words, cwd=tmp_path) as terminal:
+        terminal.wait_for("reuses 2, will run 0")
+        if typed:
+            terminal.wait_for("go on?")
+            terminal.type(f"{typed}\n")
+        assert terminal.end() == (0 if runs else 130)
+    assert len(call("runs", "--json", cwd=tmp_path).stdout.splitlines()) == (2 if runs else 1)
 
 
 def test_a_fork_overrules_a_gate(tmp_path: Path):
