@@ -19,6 +19,7 @@ from orchestrator.cli.onward import agreed
 from orchestrator.cli.opening import arguments, errors_of, open_flow
 from orchestrator.cli.options import RunOptions
 from orchestrator.cli.telling import Teller, drive_and_tell
+from orchestrator.flows.flow import Flow
 from orchestrator.flows.problems import NO_MODEL, Severity
 from orchestrator.journal.files import Fsync
 from orchestrator.runtime.options import RunOptions as Begun
@@ -50,13 +51,7 @@ def run(options: RunOptions) -> int:
         hook_of("--on-end", driving.on_end, place),
         hook_of("--on-ask", driving.on_ask, place),
     )
-    if not driving.quiet:
-        warnings = [
-            str(problem)
-            for problem in flow.check(priced=priced)
-            if problem.severity is Severity.WARNING and (options.model is None or problem.code != NO_MODEL)
-        ]
-        note("\n".join(warnings)) if warnings else None
+    _warn(flow, options)
     configure_logs(debug=driving.debug)
     if place is not None:
         prepare(place)
@@ -89,6 +84,19 @@ def run(options: RunOptions) -> int:
         if not agreed(line, driving, yes=options.yes):
             return INTERRUPTED
     return drive_and_tell(job, Teller(driving, place, options.command, ended, str(flow.path)))
+
+
+def _warn(flow: Flow, options: RunOptions) -> None:
+    """Say what may be meant otherwise; that no model is named is none where one is given."""
+    if options.driving.quiet:
+        return
+    warnings = [
+        str(problem)
+        for problem in flow.check(priced=priced)
+        if problem.severity is Severity.WARNING and (options.model is None or problem.code != NO_MODEL)
+    ]
+    if warnings:
+        note("\n".join(warnings))
 
 
 def _earlier(options: RunOptions) -> RecordedRun | None:
