@@ -39,6 +39,7 @@ from orchestrator.agents.jobs import Job, emitted
 from orchestrator.agents.metering import SessionMeter
 from orchestrator.agents.peers import Peer, PeerError
 from orchestrator.agents.process import result_of, surroundings, told
+from orchestrator.agents.secrecy import redacted
 from orchestrator.agents.surroundings import located
 from orchestrator.core.encoding import decoded, encoded
 from orchestrator.errors import ExecutionError
@@ -252,7 +253,8 @@ class _Talk:
         self._count(answer)
         if answer.stop_reason in _STOPS:
             raise ProgramError(f"{self._child.name} stopped: {_STOPS[answer.stop_reason]}")
-        return "".join(self._said)
+        # joined first: a key may come in two pieces
+        return redacted("".join(self._said))
 
     def _keep(self, *, whole: bool) -> None:
         """What was asked and said becomes part of the conversation; the half of an answer is none."""
@@ -331,9 +333,14 @@ class _Talk:
             self._job.stage.report(f"{update.kind or 'tool'}: {update.title}"[:_REPORTED])
 
     def _report(self, *, rest: bool = False) -> None:
+        self._unreported = redacted(self._unreported)
         while len(self._unreported) >= _REPORTED or (rest and self._unreported.strip()):
-            self._job.stage.report(self._unreported[:_REPORTED])
-            self._unreported = self._unreported[_REPORTED:]
+            # behind a word, so that no key is cut in two before it is known as one
+            head = self._unreported[:_REPORTED]
+            cut = max(head.rfind(" "), head.rfind("\n")) + 1 or _REPORTED
+            cut = len(self._unreported) if len(self._unreported) < _REPORTED else cut
+            self._job.stage.report(self._unreported[:cut])
+            self._unreported = self._unreported[cut:]
 
 
 def _plain(model: BaseModel) -> dict[str, Any]:

@@ -71,6 +71,12 @@ def prompt(session: str, text: str, cwd: str) -> dict[str, Any]:
         say(session, wrong + ('```json\n{"n": "one"}\n```' if not before else '```json\n{"n": 1}\n```'))
     elif MODE == "asks":
         say(session, json.dumps(asks(session, cwd)))
+    elif MODE == "tells its key":
+        key = os.environ["SERVICE_KEY"]
+        print(key, file=sys.stderr, flush=True)
+        tell(session, sessionUpdate="tool_call", toolCallId="1", title=f"look for {key}", kind="read")
+        say(session, f"It is {key}.{finding(key)}")
+        say(session, '```finding\n{"wrong": "' + key + '"}\n```')
     elif MODE == "refuses":
         stop = "refusal"
     elif MODE == "crashes":

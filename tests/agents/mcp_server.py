@@ -13,7 +13,7 @@ from typing import Any
 
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
-TOOLS = {"double": NUMBERS, **dict.fromkeys(("words", "fails", "hangs", "dies", "env"), NOTHING)}
+TOOLS = {"double": NUMBERS, **dict.fromkeys(("words", "fails", "hangs", "dies", "env", "key"), NOTHING)}
 
 
 def answer(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -51,6 +51,9 @@ def call(name: str, given: dict[str, Any]) -> dict[str, Any]:
         return {"content": [], "structuredContent": {"twice": given["a"] * 2}}
     if name == "env":
         return {"content": [], "structuredContent": {"names": sorted(os.environ), "pid": os.getpid()}}
+    if name == "key":
+        print("the key is", os.environ["SERVICE_KEY"], file=sys.stderr, flush=True)
+        return {"content": [{"type": "text", "text": "it is " + os.environ["SERVICE_KEY"]}]}
     text = "it will not do" if name == "fails" else "some words"
     picture = [{"type": "image", "data": "AAAA", "mimeType": "image/png"}] if given.get("picture") else []
     return {"content": [{"type": "text", "text": text}, *picture], "isError": name == "fails"}

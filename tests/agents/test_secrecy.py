@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -13,9 +14,6 @@ from orchestrator import OperationGraphBuilder, Session, role
 from orchestrator.agents.secrecy import redacted, redacted_data
 from tests.agents.provider import Answer, provider
 from tests.cli.program import call
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = 'ca+na/ry "quoted" é-0123456789'
 
@@ -95,7 +93,7 @@ async def test_an_exception_that_quotes_a_key(monkeypatch: pytest.MonkeyPatch, t
 CAST = '''\
 import os, sys
 
-from orchestrator import Role, role
+from orchestrator import Finding, McpServer, Role, role
 from roles import Program
 
 ECHO = """
@@ -128,7 +126,15 @@ def fetch() -> dict[str, str]:
     return {"header": "Bearer " + os.environ["SERVICE_KEY"]}
 
 
-fetcher = Role("fetcher", tools=(fetch,))
+notes = McpServer("notes", argv=(sys.executable, os.environ["NOTES"]), env=("SERVICE_KEY",))
+fetcher = Role("fetcher", tools=(fetch, "notes.key"))
+coder = Role(
+    "coder",
+    emits=(Finding,),
+    program=Program(
+        (sys.executable, os.environ["CODER"], "tells its key", "."), protocol="acp", env=("SERVICE_KEY",)
+    ),
+)
 '''
 FLOW = """\
 version: 1
@@ -141,31 +147,41 @@ nodes:
   raises: {role: raises}
   asks: {role: asker, instruction: Go.}
   fetched: {operation: act, with: {tool: fetch}}
-  shown: {role: asker, after: [echo, fetched], instruction: "Say ${echo.text}"}
+  served: {operation: act, with: {tool: notes.key}}
+  codes: {role: coder, instruction: Go.}
+  shown: {role: asker, after: [echo, fetched, codes], instruction: "Say ${echo.text} ${codes.text}"}
 """
 
 
 @pytest.mark.slow
 def test_a_canary_is_nowhere(tmp_path: Path):
     """Issue 5, 11: in environment, errors, child output, tool results; in no file, log, prompt, terminal."""
-    pytest.importorskip("pydantic_ai")
+    for extra in ("pydantic_ai", "mcp", "acp"):
+        pytest.importorskip(extra)
     key = "canary+key/0123456789abcdef=="
     (tmp_path / "flow.yaml").write_text(FLOW)
     (tmp_path / "cast.py").write_text(CAST)
     with provider(Answer(status=400, echoes=True)) as server:
         more = {"OPENAI_API_KEY": key, "SERVICE_KEY": key, "OPENAI_BASE_URL": server.url, "PYTHONUTF8": "1"}
-        more["CALLBOARD_MODEL_CALLS"] = ""
+        here = Path(__file__).parent
+        more |= {"CALLBOARD_MODEL_CALLS": "", "NOTES": str(here / "mcp_server.py")}
+        more["CODER"] = str(here / "acp_agent.py")
         done = [call("run", "--debug", cwd=tmp_path, **more)]
         done += [call("show", "last", "--json", cwd=tmp_path, **more)]
-        done += [call("story", "last", node, cwd=tmp_path, **more) for node in ("raises", "breaks", "shown")]
+        done += [
+            call("story", "last", node, cwd=tmp_path, **more)
+            for node in ("raises", "breaks", "served", "codes", "shown")
+        ]
         asked = json.dumps(server.asked).encode()
     shown = "".join(one.stdout + one.stderr for one in done).encode()
     assert b"[secret]" in shown
     assert b"the service said no to [secret]" in shown
     nodes = json.loads(done[1].stdout)["nodes"]
+    assert nodes["served"]["status"] == nodes["codes"]["status"] == "completed", nodes
+    assert "It is [secret]." in nodes["codes"]["value"]["text"]
     assert "KEY" not in nodes["peek"]["value"]["text"].replace("[]", "")
     assert len(server.asked) == 2
-    assert leaks(shown, key) == []
+    assert [line for line in shown.splitlines() if leaks(line, key)] == []
     assert leaks(asked, key) == []
     kept = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert any(file.suffix == ".db" for file in kept)
