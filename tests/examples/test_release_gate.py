@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -101,6 +102,61 @@ async def test_what_is_no_pass(project: Path, command: str, seconds: float, says
     assert result.reason in {"gate_rejected", "refusals_exhausted"}
     assert result["tests"].value["text"] == "left out: there is no command"
     assert says in result["review"].value["evidence"]
+
+
+LEAVES = """import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open(sys.argv[1], "w").write(str(child.pid))
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("sleeps", "says"), [("600", "stopped after 1.5 s"), ("0", None)])
+async def test_nothing_of_a_command_is_left(project: Path, sleeps: str, says: str | None):
+    """A command that starts another and hangs, or ends before it: both are gone, and the flow goes on."""
+    script, file = project.parent / "leaves.py", project.parent / "pid"
+    script.write_text(LEAVES, encoding="utf-8")
+    result, _ = await released(
+        project, tests="", build="", rounds=0, seconds=1.5, linter=f"python {script} {file} {sleeps}"
+    )
+    assert result.reason == ("completed" if says is None else "gate_rejected"), result.detail
+    assert says is None or says in result["review"].value["evidence"]
+    child = int(file.read_text(encoding="utf-8"))
+    with anyio.fail_after(5):
+        while lives(child):
+            await anyio.lowlevel.checkpoint()
+
+
+def lives(process: int) -> bool:
+    """True while a process does something; a dead one that nobody has waited for does not."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (RIGHT, None),
+        ("import os\n" + RIGHT, "adding.py:1: os is imported and not used"),
+        (RIGHT + "assert (1, 'always true')\n", "adding.py:3: assertion is always true"),
+        (RIGHT + "def (:\n", "adding.py:3: does not parse"),
+    ],
+)
+async def test_the_linter_needs_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch, source: str, says: str | None
+):
+    """Without ruff on PATH the linter is the script beside the flow."""
+    monkeypatch.setenv("PATH", str(project.parent))
+    (project / "adding.py").write_text(source, encoding="utf-8")
+    result, _ = await released(project, tests="", build="", rounds=0)
+    assert result.reason == ("completed" if says is None else "gate_rejected")
+    assert says is None or says in result["review"].value["evidence"]
 
 
 def test_on_the_command_line(

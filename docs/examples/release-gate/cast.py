@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import signal
+import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio.abc import ByteReceiveStream
 
 from orchestrator import Document, OperationOutcome, Turn, Verdict, VerificationResult, role
 
+HERE = Path(__file__).parent
 TAIL = 2_000
 """Characters of a command's output that are kept: its end, where the reasons are."""
 
@@ -28,21 +35,62 @@ class Ran:
 async def run(turn: Turn) -> Ran:
     """Run the command of a turn in its folder: a list of arguments, never a shell."""
     words = shlex.split(turn.parameters["command"])
-    command = [sys.executable, *words[1:]] if words[0] == "python" else words
-    shown, seconds = shlex.join(words), turn.parameters["seconds"]
+    command = linter() if words == ["lint"] else words
+    shown, seconds = shlex.join(command), turn.parameters["seconds"]
+    if command[0] == "python":
+        command = [sys.executable, *command[1:]]
     # Byte code is trusted by time and size: that of the round before could hide what was mended.
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(turn.workdir / "bytecode")}
     try:
         with anyio.fail_after(seconds):
-            done = await anyio.run_process(
-                command, cwd=turn.parameters["folder"], env=environment, check=False
-            )
+            code, said = await in_group(command, turn.parameters["folder"], environment)
     except TimeoutError:
         return Ran(shown, None, f"stopped after {seconds:g} s")
     except OSError as error:
         return Ran(shown, None, f"cannot be started: {error}")
-    said = (done.stdout + done.stderr).decode(errors="replace").strip()
-    return Ran(shown, done.returncode, said[-TAIL:])
+    return Ran(shown, code, said.decode(errors="replace").strip()[-TAIL:])
+
+
+def linter() -> list[str]:
+    """Ruff if it is on PATH; else the check that lies beside this file, which needs nothing but Python."""
+    return ["ruff", "check", "."] if shutil.which("ruff") else ["python", str(HERE / "lint.py"), "."]
+
+
+async def in_group(command: list[str], folder: str, environment: dict[str, str]) -> tuple[int, bytes]:
+    """Run a command in a process group of its own, which is killed however this ends: no child is left."""
+    said = bytearray()
+    process = await anyio.open_process(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        async with anyio.create_task_group() as reading:
+            reading.start_soon(keep, process.stdout, said)
+            code = await process.wait()
+            # what it left in the background could hold the pipe open
+            kill(process.pid)
+        return code, bytes(said)
+    finally:
+        kill(process.pid)
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+
+
+async def keep(stream: ByteReceiveStream, said: bytearray) -> None:
+    """Read to the end and keep the tail."""
+    async for part in stream:
+        said += part
+        del said[: -4 * TAIL]
+
+
+def kill(group: int) -> None:
+    """Kill every process of a group; one that is gone is none."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
 
 
 @role(emits=(OperationOutcome,))
