@@ -17,6 +17,7 @@ from orchestrator.cli.options import ShowOptions, StoryOptions
 from orchestrator.cli.page import page
 from orchestrator.cli.rounds import round_lines
 from orchestrator.cli.shown import shown
+from orchestrator.cli.stepping import step_lines
 from orchestrator.cli.summary import Told, decision, details, headline, result_json
 from orchestrator.cli.views import forked_from
 from orchestrator.core.state import NodeState, RunState
@@ -78,6 +79,7 @@ def _shown(run: RecordedRun, result: RunResult, told: Told) -> Iterator[str]:
         yield f"  part of   {clean(run.state.parent)}, node {clean(run.state.parent_node)}"
     if run.state.origin:
         yield f"  forked    from {clean(forked_from(run.state))}"
+    yield from step_lines(run.state)
     yield from details(result, told)
     yield f"  last      {_ago(run.wall)}"
     yield ""

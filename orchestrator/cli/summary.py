@@ -33,6 +33,20 @@ _ADVICE: Final[Mapping[RunReason, str]] = {
     RunReason.STUCK: "see what each node waits for, then",
     RunReason.QUOTA: "wait for the quota, then",
 }
+#: What goes on with a thread of a graph that was made in Python, by its id.
+_INPUT: Final = "give a new input, from Python: await graph.invoke(INPUT, thread_id='{0}')"
+_FROM_PYTHON: Final[Mapping[RunReason, str]] = {
+    RunReason.GATE_REJECTED: f"settle what the gate objects to and {_INPUT}",
+    RunReason.REFUSALS_EXHAUSTED: f"settle what the gate objects to and {_INPUT}",
+    RunReason.STUCK: "give what a join waits for, from Python: await graph.update_state('{0}', UPDATE, "
+    "as_node=NODE), then await graph.invoke(None, thread_id='{0}')",
+}
+#: The same of a document: another run of it.
+_ANEW: Final[Mapping[RunReason, str]] = {
+    RunReason.GATE_REJECTED: "settle what the gate objects to and begin again, with its arguments",
+    RunReason.REFUSALS_EXHAUSTED: "settle what the gate objects to and begin again, with its arguments",
+    RunReason.STUCK: "mend the edges on which nodes wait for each other and begin again, with its arguments",
+}
 #: What else has to be done without a journal: there is nothing to go on from.
 _AGAIN: Final = "run again"
 #: Reasons for which the command alone does not go on: what it asks for waits for a resume.
@@ -108,7 +122,14 @@ def _steps(result: RunResult, told: Told) -> Iterator[tuple[str, str]]:
         before = f"{advice.partition(' and ')[0].removesuffix(', then')}, then {_AGAIN}" if advice else _AGAIN
         yield "next", f"{before}: {told.command}" if told.command else before
         return
+    if not result.next:
+        # a thread of a graph made in Python: no command has its functions
+        yield "next", _FROM_PYTHON.get(result.reason, _INPUT).format(result.run)
+        return
     step = told.place.typed(result.next)
+    if step.startswith("callboard run "):
+        yield "next", f"{_ANEW.get(result.reason, 'begin again, with its arguments')}: {step}"
+        return
     failed = next((node.name for node in result.nodes.values() if node.status is Status.FAILED), None)
     if result.reason is RunReason.FAILED and failed is not None:
         story = told.place.typed(f"callboard story {result.run} {shlex.quote(failed)}")
@@ -122,7 +143,9 @@ def next_step(result: RunResult, told: Told) -> str:
     """The command that goes on, for programs; empty if there is none."""
     if result.reason is RunReason.COMPLETED or told.live:
         return ""
-    return told.command if told.place is None else told.place.typed(result.next)
+    if told.place is None:
+        return told.command
+    return told.place.typed(result.next) if result.next else ""
 
 
 def _row(word: str, text: object) -> str:

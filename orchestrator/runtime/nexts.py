@@ -18,6 +18,9 @@ def next_command(state: RunState, reason: RunReason) -> str:
     Args:
         state: the run's. reason: why it stopped, which the state does not know of a journal that failed.
     """
+    if state.steps is not None and reason in _OF_GRAPHS:
+        # the step is behind the run, which neither a fork nor a node from outside changes
+        return f"callboard run {shlex.quote(state.definition.source)}" if state.definition.source else ""
     make = _COMMANDS.get(reason)
     said = "" if make is None else make(state)
     return f"callboard {said}" if said else ""
@@ -47,9 +50,6 @@ def _decide(state: RunState) -> str:
 
 
 def _overrule(state: RunState) -> str:
-    if state.steps is not None:
-        # the step is behind the run: a new input begins it again
-        return ""
     gate = next(iter(state.rejected), "GATE")
     return f"fork {state.run} --at {gate} --answer VERDICT --because TEXT"
 
@@ -57,6 +57,11 @@ def _overrule(state: RunState) -> str:
 def _raise(state: RunState) -> str:
     return f"resume {state.run} --budget {state.detail or 'NAME'}=VALUE"
 
+
+#: Reasons whose command is for graphs: a run in steps takes a new input, or begins again.
+_OF_GRAPHS: Final = frozenset(
+    {RunReason.GATE_REJECTED, RunReason.REFUSALS_EXHAUSTED, RunReason.CANCELLED, RunReason.STUCK}
+)
 
 _COMMANDS: Final[Mapping[RunReason, Callable[[RunState], str]]] = {
     RunReason.FAILED: _plain("retry"),
