@@ -199,6 +199,8 @@ def _text(descriptor: int, mode: str, form: str, errors: str | None, *, line: bo
 
 def main() -> None:
     """Serve; a process that was forked runs the command and ends as it ends."""
+    # as in a terminal, also where whoever runs the tests was started in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     _load()
     gc.freeze()
     asked = socket.socket(fileno=int(sys.argv[1]))
