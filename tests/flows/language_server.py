@@ -21,7 +21,6 @@ class Server:
             }
         }
         self.folder = schema.parent.as_uri()
-        self.texts: dict[str, str] = {}
         self.process = subprocess.Popen(
             [command, "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -45,26 +44,12 @@ class Server:
                 self._send(id=message["id"], result=[self.settings.get(one.get("section")) for one in items])
             elif message.get("method") == "textDocument/publishDiagnostics":
                 params = message["params"]
-                said = [one["message"] for one in params["diagnostics"]]
-                if any("Unable to load schema" in one for one in said):
-                    # it had not taken in where the schema is: asked again it has
-                    self._touch(params["uri"])
-                else:
-                    found[params["uri"].rpartition("/")[2]] = said
+                found[params["uri"].rpartition("/")[2]] = [one["message"] for one in params["diagnostics"]]
         return found
-
-    def _touch(self, uri: str) -> None:
-        changed = {"uri": uri, "version": 2}
-        text = self.texts[uri.rpartition("/")[2]]
-        self._send(
-            method="textDocument/didChange",
-            params={"textDocument": changed, "contentChanges": [{"text": text}]},
-        )
 
     def _open(self, documents: Mapping[str, str]) -> None:
         self._send(method="initialized", params={})
         self._send(method="workspace/didChangeConfiguration", params={"settings": self.settings})
-        self.texts = dict(documents)
         for name, text in documents.items():
             item = {"uri": f"{self.folder}/{name}", "languageId": "yaml", "version": 1, "text": text}
             self._send(method="textDocument/didOpen", params={"textDocument": item})
